@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <type_traits>
+#include <varve/core/dims.hpp>
+
+namespace varve {
+
+/// Element types, ordered by promotion within their category; names and order of PyTorch. The 16-bit and complex types have a place but no kernels yet.
+enum class dtype : std::uint8_t { bool_, uint8, int32, int64, float16, bfloat16, float32, float64, complex64, complex128 };
+
+/// PyTorch's name of a dtype.
+constexpr char const* name(dtype t) {
+  constexpr char const* names[] = {"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  return names[static_cast<int>(t)];
+}
+/// Bytes of one element.
+constexpr int itemsize(dtype t) {
+  constexpr int sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16};
+  return sizes[static_cast<int>(t)];
+}
+/// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its category is higher.
+constexpr int category(dtype t) { return t == dtype::bool_ ? 0 : t <= dtype::int64 ? 1 : t <= dtype::float64 ? 2 : 3; }
+constexpr bool is_floating(dtype t) { return category(t) == 2; }
+
+/// Dtype of a factory that names none (`torch.get_default_dtype`).
+inline constexpr dtype default_dtype = dtype::float32;
+
+/// Smallest dtype both convert to without losing their category (`torch.promote_types`).
+constexpr dtype promote_types(dtype a, dtype b) {
+  if (a == b) return a;
+  if ((a == dtype::float16 && b == dtype::bfloat16) || (a == dtype::bfloat16 && b == dtype::float16)) return dtype::float32;
+  if ((a == dtype::complex64 && b == dtype::float64) || (a == dtype::float64 && b == dtype::complex64)) return dtype::complex128;
+  return a > b ? a : b;
+}
+
+/// dtype of a C++ element type. Integers of other widths than 8, 32 and 64 bits are refused.
+template <class T>
+constexpr dtype dtype_of_type() {
+  if constexpr (std::is_same_v<T, bool>) return dtype::bool_;
+  else if constexpr (std::is_same_v<T, std::uint8_t>) return dtype::uint8;
+  else if constexpr (std::is_same_v<T, float>) return dtype::float32;
+  else if constexpr (std::is_same_v<T, double>) return dtype::float64;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) return dtype::int32;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) return dtype::int64;
+  else static_assert(!sizeof(T*), "varve: this element type has no dtype; use bool, uint8_t, int32_t, int64_t, float or double");
+}
+
+namespace detail {
+template <dtype D>
+struct dtype_element;
+template <> struct dtype_element<dtype::bool_> { using type = bool; };
+template <> struct dtype_element<dtype::uint8> { using type = std::uint8_t; };
+template <> struct dtype_element<dtype::int32> { using type = std::int32_t; };
+template <> struct dtype_element<dtype::int64> { using type = std::int64_t; };
+template <> struct dtype_element<dtype::float32> { using type = float; };
+template <> struct dtype_element<dtype::float64> { using type = double; };
+} // namespace detail
+
+/// C++ element type of a dtype.
+template <dtype D>
+using type_of = typename detail::dtype_element<D>::type;
+
+/// Calls `f.template operator()<T>()` with the element type of `t`; dtypes without kernels are `dtype_error` naming `op`.
+template <class F>
+constexpr decltype(auto) on_dtype(dtype t, char const* op, F&& f) {
+  switch (t) {
+  case dtype::bool_: return f.template operator()<bool>();
+  case dtype::uint8: return f.template operator()<std::uint8_t>();
+  case dtype::int32: return f.template operator()<std::int32_t>();
+  case dtype::int64: return f.template operator()<std::int64_t>();
+  case dtype::float32: return f.template operator()<float>();
+  case dtype::float64: return f.template operator()<double>();
+  default: refuse::dtype_is_not_supported(op, name(t));
+  }
+}
+
+/// What the compiler or a trace knows of a value without its data.
+struct meta {
+  dtype type = dtype::float32;
+  dims sizes{};
+  /// A plain C++ number: it raises a dtype only by category (PyTorch's wrapped numbers).
+  bool number = false;
+  friend constexpr bool operator==(meta const& a, meta const& b) { return a.type == b.type && a.sizes == b.sizes; }
+};
+
+namespace detail {
+constexpr int promotion_class(meta const& m) { return m.number ? 0 : m.sizes.n == 0 ? 1 : 2; }
+} // namespace detail
+
+/// Result dtype of operands (`torch.result_type`): dimensioned values decide before rank-0 values, these before plain numbers, unless a later class has a higher category.
+template <class... M>
+constexpr dtype result_type(M const&... m) {
+  dtype best[3]{};
+  bool any[3]{};
+  auto add = [&](meta const& x) {
+    int const c = detail::promotion_class(x);
+    dtype t = x.type;
+    if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
+    best[c] = any[c] ? promote_types(best[c], t) : t;
+    any[c] = true;
+  };
+  (add(m), ...);
+  dtype r{};
+  bool have = false;
+  for (int c = 2; c >= 0; --c) {
+    if (!any[c]) continue;
+    if (!have) r = best[c];
+    else if (category(best[c]) > category(r)) r = best[c];
+    have = true;
+  }
+  if (!any[2] && !any[1]) { // numbers only: C++'s own rule, so that static scalars keep their precision
+    have = false;
+    ((r = have ? promote_types(r, m.type) : m.type, have = true), ...);
+  }
+  return r;
+}
+
+} // namespace varve

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <exception>
+
+namespace varve {
+
+struct dims;
+
+/// Base of every exception varve throws. The text is owned by the exception; values, version counters and stacks are as they were before the refused call.
+class error : public std::exception {
+public:
+  explicit error(char const* text) noexcept;
+  error(error const& other) noexcept;
+  error& operator=(error const& other) noexcept;
+  ~error() override;
+  char const* what() const noexcept override { return text_ ? text_ : "varve: error"; }
+
+private:
+  char* text_;
+};
+
+/// Shapes do not fit together; the text holds both.
+struct shape_error : error {
+  using error::error;
+};
+/// An element type is not supported or does not fit; the text names the operator and the types.
+struct dtype_error : error {
+  using error::error;
+};
+/// An axis or index lies outside its range; the text holds the range.
+struct index_error : error {
+  using error::error;
+};
+/// More dimensions than `max_rank`.
+struct rank_error : error {
+  using error::error;
+};
+/// An operator lacks the rule that an interpreter asks for; the text names both.
+struct missing_rule : error {
+  using error::error;
+};
+/// A transform was used wrongly: unequal mapped sizes, a result that is no scalar, an escaped value.
+struct transform_error : error {
+  using error::error;
+};
+/// An argument has a value the operator does not accept.
+struct value_error : error {
+  using error::error;
+};
+
+/// Functions that are *not* usable in constant expressions, named so that the compiler's message is the remedy; at run time they throw.
+namespace refuse {
+[[noreturn]] void shapes_do_not_broadcast(dims const& a, dims const& b);
+[[noreturn]] void shapes_do_not_match(char const* op, dims const& a, dims const& b);
+[[noreturn]] void rank_exceeds_eight_dimensions(int rank);
+[[noreturn]] void axis_out_of_range(std::int64_t axis, int rank);
+[[noreturn]] void index_out_of_range(char const* op, std::int64_t index, std::int64_t size);
+[[noreturn]] void argument_is_invalid(char const* op, char const* what);
+[[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
+[[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void result_is_mapped_but_out_dims_says_none();
+[[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
+} // namespace refuse
+
+} // namespace varve

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <varve/config.hpp>
+#include <varve/core/dims.hpp>
+#include <varve/core/error.hpp>
+
+/// @file
+/// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
+namespace varve {
+
+namespace detail {
+VARVE_COLD inline char* copy_text(char const* text) noexcept {
+  if (!text) return nullptr;
+  std::size_t const n = std::strlen(text) + 1;
+  auto* p = static_cast<char*>(std::malloc(n));
+  if (p) std::memcpy(p, text, n);
+  return p;
+}
+} // namespace detail
+
+inline error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
+inline error::error(error const& other) noexcept : std::exception(other), text_(detail::copy_text(other.text_)) {}
+inline error& error::operator=(error const& other) noexcept {
+  if (this != &other) {
+    std::free(text_);
+    text_ = detail::copy_text(other.text_);
+  }
+  return *this;
+}
+inline error::~error() { std::free(text_); }
+
+/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
+VARVE_COLD inline std::string to_string(dims const& d) {
+  std::string s = "[";
+  for (int k = 0; k < d.n; ++k) {
+    if (k) s += ", ";
+    s += std::to_string(d.v[k]);
+  }
+  return s += "]";
+}
+
+namespace refuse {
+VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
+  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
+}
+VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
+  throw shape_error(("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
+}
+VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
+  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) + " dimensions a value may have").c_str());
+}
+VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
+  int const r = rank > 0 ? rank : 1;
+  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) + ": expected " + std::to_string(-r) +
+                     " to " + std::to_string(r - 1))
+                        .c_str());
+}
+VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
+  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " + std::to_string(size)).c_str());
+}
+VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
+  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
+}
+VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
+  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
+}
+VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
+  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
+}
+VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
+  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+}
+VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype) {
+  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+}
+} // namespace refuse
+
+} // namespace varve

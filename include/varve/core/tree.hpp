@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace varve {
+
+/// Is `T` a node of a tree of values: `std::tuple`, `std::pair` or `std::array`? Everything else is a leaf.
+template <class T>
+inline constexpr bool is_tree_node = false;
+template <class... T>
+inline constexpr bool is_tree_node<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tree_node<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tree_node<std::array<T, N>> = true;
+
+namespace detail {
+template <class T, class... R>
+constexpr auto remake(std::type_identity<T>, R const&... r) {
+  if constexpr (requires { typename T::first_type; }) return std::pair<R...>(r...);
+  else return std::tuple<R...>(r...);
+}
+} // namespace detail
+
+/// Applies `f` to every leaf, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays become tuples).
+template <class F, class T, class... R>
+constexpr auto tree_map(F const& f, T const& t, R const&... r) {
+  if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { return tree_map(f, std::get<I>(t), std::get<I>(r)...); };
+      return detail::remake(std::type_identity<T>{}, at(std::integral_constant<std::size_t, K>{})...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(t, r...);
+  }
+}
+
+/// Calls `f` on every leaf in order.
+template <class F, class T>
+constexpr void tree_for_each(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
+  else f(t);
+}
+
+/// References to every leaf in one flat tuple.
+template <class T>
+constexpr auto tree_leaves(T const& t) {
+  if constexpr (is_tree_node<T>) return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
+  else return std::tuple<T const&>(t);
+}
+
+} // namespace varve

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace varve {
+
+/// Absence as a type: no tangent, no cotangent, not mapped (`in_dims<none, 0>`).
+struct none_t {
+  friend constexpr bool operator==(none_t, none_t) { return true; }
+};
+inline constexpr none_t none{};
+
+template <class T>
+inline constexpr bool is_none = std::is_same_v<std::remove_cvref_t<T>, none_t>;
+
+/// Names an operand by position in rules: `jvp(arg<1>, ...)` is the rule of the second.
+template <std::size_t I>
+struct arg_t {};
+template <std::size_t I>
+inline constexpr arg_t<I> arg{};
+
+/// The partial derivatives 1 and -1, so that linear operators multiply nothing.
+struct one_t {};
+struct minus_one_t {};
+inline constexpr one_t one{};
+inline constexpr minus_one_t minus_one{};
+
+/// The K-th of several arguments.
+template <std::size_t K, class X, class... R>
+constexpr auto const& nth(X const& x, R const&... r) {
+  if constexpr (K == 0) return x;
+  else return nth<K - 1>(r...);
+}
+
+/// False for every type: for `static_assert` in branches that may not be instantiated.
+template <class...>
+inline constexpr bool never = false;
+
+/// Runs one of two generic lambdas that take the same values; both must give one type when the flag is data, only the chosen one is instantiated when it is a type.
+template <class Flag, class F, class G, class... V>
+constexpr auto choose(Flag flag, F const& f, G const& g, V const&... v) {
+  if constexpr (std::is_same_v<Flag, bool>) {
+    if (flag) return f(v...);
+    return g(v...);
+  } else if constexpr (Flag::value) {
+    return f(v...);
+  } else {
+    return g(v...);
+  }
+}
+
+} // namespace varve

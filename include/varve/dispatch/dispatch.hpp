@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/operator.hpp>
+#include <varve/dispatch/static_eval.hpp>
+
+namespace varve {
+
+/// Where a call goes when no static interpreter is left: specialized for plain static values here, for `proxy` and `tensor` beside these.
+template <class Base>
+struct backend;
+
+/// A value whose shape and dtype are data while tracing.
+template <class V>
+inline constexpr bool is_proxy_base = false;
+/// A value whose shape and dtype are data at run time.
+template <class V>
+inline constexpr bool is_tensor_base = false;
+
+/// Values of the dynamic world: operators on them consult the thread's stack.
+template <class V>
+concept dynamic_value = value<V> && is_tensor_base<base_of<V>>;
+/// Values of a trace.
+template <class V>
+concept traced_value = value<V> && is_proxy_base<base_of<V>>;
+
+/// Greatest level among values.
+template <class... X>
+inline constexpr int top_level = [] {
+  int r = 0;
+  ((r = level_of<X> > r ? level_of<X> : r), ...);
+  return r;
+}();
+
+namespace detail {
+template <int N, class X, class... R>
+constexpr auto interpreter_type() {
+  if constexpr (at_level<X, N>) return std::type_identity<typename X::interpreter>{};
+  else return interpreter_type<N, R...>();
+}
+} // namespace detail
+
+/// Type of the innermost interpreter among values, which processes their operators.
+template <class... X>
+using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
+
+/// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
+template <class... X>
+constexpr auto innermost(X const&... x) {
+  using I = innermost_t<X...>;
+  constexpr int n = top_level<X...>;
+  constexpr bool one_transform = ([] {
+    if constexpr (at_level<X, n>) return std::is_same_v<typename X::interpreter, I>;
+    else return true;
+  }() && ...);
+  static_assert(one_transform,
+                "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through closure(f, captured...)");
+  I const* found = nullptr;
+  auto look = [&](auto const& v) {
+    if constexpr (at_level<std::remove_cvref_t<decltype(v)>, n>)
+      if (!found || !found->alive()) found = &v.in;
+  };
+  if constexpr (one_transform) (look(x), ...);
+  return *found;
+}
+
+namespace detail {
+struct static_base;
+struct traced_base;
+struct tensor_base;
+template <class... X>
+constexpr auto base_tag() {
+  if constexpr ((is_tensor_base<base_of<X>> || ...)) {
+    static_assert(!(is_proxy_base<base_of<X>> || ...), "varve: a tensor and a traced value meet; pass the tensor as an argument of the traced function");
+    return std::type_identity<tensor_base>{};
+  } else if constexpr ((is_proxy_base<base_of<X>> || ...)) {
+    return std::type_identity<traced_base>{};
+  } else {
+    return std::type_identity<static_base>{};
+  }
+}
+} // namespace detail
+
+/// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
+template <class Op, class... X>
+constexpr auto dispatch(Op const& op, X const&... x) {
+  if constexpr (top_level<X...> > 0) return innermost(x...).process(op, x...);
+  else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
+}
+
+template <class Tag, class A, class B, class C>
+template <class... X>
+constexpr auto bound<Tag, A, B, C>::operator()(X const&... x) const {
+  return dispatch(*this, detail::plain(x)...);
+}
+
+/// Static values are computed at once: in constant expressions, or in registers.
+template <>
+struct backend<detail::static_base> {
+  /// A constant of a shape and dtype.
+  template <fact S, fact T, number N>
+  static constexpr auto full(S const&, T const&, N v) {
+    using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
+    static_value<E, S> r{};
+    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = static_cast<E>(v);
+    return r;
+  }
+  template <class Op, class... X>
+  static constexpr auto call(Op const& op, X const&... x) {
+    static_assert(Op::typed, "varve: attributes of static values are types: write axis<1> or shape<2, 3> instead of run-time numbers");
+    if constexpr (Op::typed) return evaluate_static(op, x...);
+  }
+};
+
+} // namespace varve

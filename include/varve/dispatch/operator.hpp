@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/attributes.hpp>
+#include <varve/value/array.hpp>
+#include <varve/value/seen.hpp>
+
+namespace varve {
+
+/// What a graph needs to know of an operator's nature to transform and fuse it.
+enum class op_kind : unsigned char { placeholder, constant, pointwise, convert, reduction, contraction, view, join, indexing, factory, random, mutation, hop };
+
+/// How the dtypes of operands give the dtype of a pointwise operator's kernel and result.
+enum class promotion : unsigned char {
+  /// result_type of the operands (add, maximum)
+  arithmetic,
+  /// as above, integers and bool become the default floating dtype (sin, div)
+  floating,
+  /// computed in result_type, the result is bool (lt)
+  comparison
+};
+
+/// Every rule of an operator, in one specialization per operator tag: `shape`, `eval` (or what its family needs for it), `jvp`, `vjp`, `batch`.
+/// A user's operator is the same specialization in the user's file.
+template <class Tag>
+struct rules;
+
+/// An operator with its attributes: what interpreters process and call. A, B, C are facts (types for static values, data otherwise).
+/// Calling it on values dispatches; inside an interpreter's `process`, calling it on opened values *is* lowering.
+template <class Tag, class A = none_t, class B = none_t, class C = none_t>
+struct bound {
+  using tag = Tag;
+  static constexpr int facts = !is_none<A> + !is_none<B> + !is_none<C>;
+  static constexpr bool typed = !std::is_same_v<A, dims> && !std::is_same_v<B, dims> && !std::is_same_v<C, dims>;
+  [[no_unique_address]] A a{};
+  [[no_unique_address]] B b{};
+  [[no_unique_address]] C c{};
+
+  /// PyTorch's name of the operator.
+  static constexpr char const* name() { return Tag::op_name; }
+  template <class... X>
+  constexpr auto operator()(X const&... x) const;
+  /// The attributes as data.
+  constexpr attributes boxed() const {
+    if constexpr (facts == 0) return {};
+    else if constexpr (facts == 1) return attributes(to_dims(a));
+    else if constexpr (facts == 2) return attributes(to_dims(a), to_dims(b));
+    else return attributes(to_dims(a), to_dims(b), to_dims(c));
+  }
+};
+
+/// One operand of a batch rule. When `batched` holds (a type for static values, a flag otherwise) dimension 0 of `value` is the mapped one.
+template <class V, class Flag>
+struct operand {
+  V value;
+  [[no_unique_address]] Flag batched;
+};
+
+/// Binds attributes to an operator: `bind<sum_t>(axes, keepdim)`.
+template <class Tag, class... F>
+constexpr auto bind(F const&... f) {
+  return bound<Tag, F...>{f...};
+}
+
+/// The K-th attribute of a bound operator.
+template <int K, class Op>
+constexpr auto const& fact_of(Op const& op) {
+  if constexpr (K == 0) return op.a;
+  else if constexpr (K == 1) return op.b;
+  else return op.c;
+}
+
+namespace detail {
+/// A value in the form rules see: rank-0 arrays are numbers, `arange<double, 6>` (a function that makes a value) is called.
+template <class X>
+constexpr decltype(auto) plain(X const& x) {
+  if constexpr (std::is_function_v<X>) return x();
+  else if constexpr (is_array<X> && std::is_same_v<X, array<element_of<X>>>) return x.data[0];
+  else return (x);
+}
+
+struct rule_names {
+  int shape, eval, jvp, vjp, batch, partial, kernel;
+};
+template <class R>
+struct probe : R, rule_names {}; // a name found in both bases is ambiguous: then R has it
+} // namespace detail
+
+/// Does the operator have the rule of that name? Asked by name, so that an error inside a rule is not mistaken for its absence.
+template <class Tag>
+concept has_jvp = !requires { &detail::probe<rules<Tag>>::jvp; };
+template <class Tag>
+concept has_vjp = !requires { &detail::probe<rules<Tag>>::vjp; };
+template <class Tag>
+concept has_batch = !requires { &detail::probe<rules<Tag>>::batch; };
+template <class Tag>
+concept has_eval = !requires { &detail::probe<rules<Tag>>::eval; };
+
+/// An operator no derivative passes through (comparisons, `argmax`): its result is a constant to `grad` and `jvp`.
+template <class Tag>
+concept constant_to_derivatives = requires { requires !rules<Tag>::differentiable; };
+
+namespace detail {
+template <class... X>
+constexpr dtype promoted_number() {
+  auto meta_of_type = []<class V>(std::type_identity<V>) {
+    if constexpr (number<V>) return meta{dtype_of_type<V>(), {}, true};
+    else return meta{static_cast<dtype>(decltype(traits<V>::type(std::declval<V const&>()))::to_dims()[0]),
+                     decltype(traits<V>::shape(std::declval<V const&>()))::to_dims(), false};
+  };
+  return result_type(meta_of_type(std::type_identity<X>{})...);
+}
+template <class V>
+concept static_varve_value = varve_value<V> && is_ints<decltype(traits<V>::type(std::declval<V const&>()))>;
+/// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that value decides (PyTorch's wrapped numbers).
+template <class... All, class X>
+constexpr auto front(X const& x) {
+  if constexpr (number<X> && (static_varve_value<All> || ...) && ((number<All> || static_varve_value<All>) && ...))
+    return static_cast<type_of<promoted_number<All...>()>>(x);
+  else return x;
+}
+} // namespace detail
+
+/// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`, `where`.
+template <class Tag>
+struct promoting_operator {
+  template <value... X>
+  constexpr auto operator()(X const&... x) const {
+    return bound<Tag>{}(detail::front<X...>(x)...);
+  }
+};
+
+/// Higher-order operators carry functions; interpreters treat them by rules of their own.
+template <class Op>
+inline constexpr bool is_hop = false;
+
+} // namespace varve

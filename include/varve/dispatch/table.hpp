@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/boxed.hpp>
+#include <varve/dispatch/tensor_eval.hpp>
+#include <varve/rule/handle.hpp>
+
+namespace varve {
+
+namespace detail {
+template <class Tag, int Facts>
+auto rebound(attributes const& at) {
+  if constexpr (Facts == 0) return bound<Tag>{};
+  else if constexpr (Facts == 1) return bound<Tag, dims>{at[0], {}, {}};
+  else if constexpr (Facts == 2) return bound<Tag, dims, dims>{at[0], at[1], {}};
+  else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
+}
+[[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
+  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter + "; add it to its rules<>").c_str());
+}
+
+/// The rules of an operator instantiated on tensors: the same text as for static values.
+template <class Tag, int Facts>
+struct erased {
+  using R = rules<Tag>;
+  static constexpr std::size_t arity = static_cast<std::size_t>(R::arity);
+  using all = std::make_index_sequence<arity>;
+
+  static tensor eval(attributes const& at, boxed_args const& x) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(rebound<Tag, Facts>(at), x[static_cast<int>(K)]...); }(all{});
+  }
+  template <std::size_t I, std::size_t... K>
+  static tensor jvp_at(attributes const& at, tensor const& d, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
+    if constexpr (requires { R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...); }) return R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...);
+    else no_rule(Tag::op_name, "jvp");
+  }
+  template <std::size_t I, std::size_t... K>
+  static tensor vjp_at(attributes const& at, tensor const& g, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
+    if constexpr (requires { R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...); }) return R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...);
+    else no_rule(Tag::op_name, "grad");
+  }
+  VARVE_COLD static tensor jvp(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x) {
+    if constexpr (!constant_to_derivatives<Tag> && has_jvp<Tag>) {
+      tensor r;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (void)((static_cast<int>(I) == i && (r = jvp_at<I>(at, d, y, x, all{}), true)) || ...);
+      }(all{});
+      return r;
+    } else {
+      no_rule(Tag::op_name, "jvp");
+    }
+  }
+  VARVE_COLD static tensor vjp(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x) {
+    if constexpr (!constant_to_derivatives<Tag> && has_vjp<Tag>) {
+      tensor r;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (void)((static_cast<int>(I) == i && (r = vjp_at<I>(at, g, y, x, all{}), true)) || ...);
+      }(all{});
+      return r;
+    } else {
+      no_rule(Tag::op_name, "grad");
+    }
+  }
+  VARVE_COLD static tensor batch(attributes const& at, index_t n, boxed_args const& x, bool const* batched) {
+    if constexpr (has_batch<Tag>) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return R::batch(rebound<Tag, Facts>(at), dims{n}, operand<tensor, bool>{x[static_cast<int>(K)], batched[K]}...);
+      }(all{});
+    } else {
+      no_rule(Tag::op_name, "vmap");
+    }
+  }
+  static op_handle const* handle_of() { return &handle<Tag>; }
+};
+
+/// Tables register themselves by name when a program first contains them.
+struct table_entry {
+  op_table const* table;
+  table_entry* next;
+};
+inline table_entry*& first_table() {
+  static table_entry* first = nullptr;
+  return first;
+}
+struct table_registration {
+  table_entry entry;
+  explicit table_registration(op_table const* t) : entry{t, first_table()} { first_table() = &entry; }
+};
+} // namespace detail
+
+/// The rules of an operator for tensors.
+template <class Tag, int Facts>
+inline constexpr op_table table{Tag::op_name,
+                                rules<Tag>::arity,
+                                !constant_to_derivatives<Tag>,
+                                &detail::erased<Tag, Facts>::eval,
+                                &detail::erased<Tag, Facts>::jvp,
+                                &detail::erased<Tag, Facts>::vjp,
+                                &detail::erased<Tag, Facts>::batch,
+                                &detail::erased<Tag, Facts>::handle_of};
+
+namespace detail {
+template <class Tag, int Facts>
+inline table_registration const registration{&table<Tag, Facts>};
+/// The table of an operator, known to `ops::find` from the start of the program that contains it.
+template <class Tag, int Facts>
+op_table const* registered_table() {
+  return registration<Tag, Facts>.entry.table;
+}
+} // namespace detail
+
+inline op_table const* ops::find(char const* name) {
+  for (auto* e = detail::first_table(); e; e = e->next)
+    if (std::strcmp(e->table->name, name) == 0) return e->table;
+  return nullptr;
+}
+
+} // namespace varve

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/operator.hpp>
+
+/// @file
+/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
+namespace varve {
+
+// --- pointwise: shapes broadcast, dtypes promote (torch.result_type) --------------------------------------------------------------
+inline constexpr struct add_t : promoting_operator<add_t> { static constexpr auto op_name = "add"; } add{};
+inline constexpr struct sub_t : promoting_operator<sub_t> { static constexpr auto op_name = "sub"; } sub{};
+inline constexpr struct mul_t : promoting_operator<mul_t> { static constexpr auto op_name = "mul"; } mul{};
+inline constexpr struct div_t : promoting_operator<div_t> { static constexpr auto op_name = "div"; } div{};
+inline constexpr struct pow_t : promoting_operator<pow_t> { static constexpr auto op_name = "pow"; } pow{};
+inline constexpr struct neg_t : promoting_operator<neg_t> { static constexpr auto op_name = "neg"; } neg{};
+inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr auto op_name = "abs"; } abs{};
+inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
+inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
+inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
+inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
+inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
+inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
+inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
+inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
+inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
+inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
+inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
+inline constexpr struct where_t : promoting_operator<where_t> { static constexpr auto op_name = "where"; } where{};
+inline constexpr struct lt_t : promoting_operator<lt_t> { static constexpr auto op_name = "lt"; } lt{};
+inline constexpr struct le_t : promoting_operator<le_t> { static constexpr auto op_name = "le"; } le{};
+inline constexpr struct gt_t : promoting_operator<gt_t> { static constexpr auto op_name = "gt"; } gt{};
+inline constexpr struct ge_t : promoting_operator<ge_t> { static constexpr auto op_name = "ge"; } ge{};
+inline constexpr struct eq_t : promoting_operator<eq_t> { static constexpr auto op_name = "eq"; } eq{};
+inline constexpr struct ne_t : promoting_operator<ne_t> { static constexpr auto op_name = "ne"; } ne{};
+
+// --- dtype -------------------------------------------------------------------------------------------------------------------------
+/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when nothing changes.
+inline constexpr struct to_t {
+  static constexpr auto op_name = "to";
+  template <value X, class T>
+  constexpr auto operator()(X const& x, T const& type) const;
+} to{};
+
+// --- reductions ---------------------------------------------------------------------------------------------------------------------
+/// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
+inline constexpr struct sum_t {
+  static constexpr auto op_name = "sum";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} sum{};
+/// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
+inline constexpr struct amax_t {
+  static constexpr auto op_name = "amax";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} amax{};
+/// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
+inline constexpr struct amin_t {
+  static constexpr auto op_name = "amin";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} amin{};
+/// Position (int64) of the first greatest element, over all elements or along one axis.
+inline constexpr struct argmax_t {
+  static constexpr auto op_name = "argmax";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} argmax{};
+
+// --- contractions --------------------------------------------------------------------------------------------------------------------
+/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an operand is stored transposed.
+inline constexpr struct mm_t {
+  static constexpr auto op_name = "mm";
+  template <value A, value B, class... F>
+  constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
+} mm{};
+
+// --- views ---------------------------------------------------------------------------------------------------------------------------
+inline constexpr struct reshape_t {
+  static constexpr auto op_name = "reshape";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& sizes) const;
+} reshape{};
+inline constexpr struct permute_t {
+  static constexpr auto op_name = "permute";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& axes) const;
+} permute{};
+inline constexpr struct expand_t {
+  static constexpr auto op_name = "expand";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& sizes) const;
+} expand{};
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
+inline constexpr struct slice_t {
+  static constexpr auto op_name = "slice";
+  template <value X, class A, class... R>
+  constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
+} slice{};
+/// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
+inline constexpr struct slice_backward_t {
+  static constexpr auto op_name = "slice_backward";
+  template <value G, class S, class R>
+  constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
+} slice_backward{};
+
+// --- joins, indexing --------------------------------------------------------------------------------------------------------------------
+inline constexpr struct cat_t {
+  static constexpr auto op_name = "cat";
+  template <class X, class A>
+  constexpr auto operator()(X const& values, A const& axis) const;
+  template <class X>
+  constexpr auto operator()(X const& values) const;
+} cat{};
+inline constexpr struct gather_t {
+  static constexpr auto op_name = "gather";
+  template <value X, class A, value I>
+  constexpr auto operator()(X const& x, A const& axis, I const& index) const;
+} gather{};
+inline constexpr struct scatter_add_t {
+  static constexpr auto op_name = "scatter_add";
+  template <value X, class A, value I, value S>
+  constexpr auto operator()(X const& x, A const& axis, I const& index, S const& source) const;
+} scatter_add{};
+inline constexpr struct one_hot_t {
+  static constexpr auto op_name = "one_hot";
+  template <value X, class N>
+  constexpr auto operator()(X const& x, N const& num_classes) const;
+} one_hot{};
+
+/// The dtype of an element type as a fact, for `to(x, type<double>)` and factories.
+template <class T>
+inline constexpr ints<static_cast<index_t>(dtype_of_type<T>())> type{};
+/// Keeps reduced dimensions with size 1: `sum(x, axis<1>, keepdim)`.
+inline constexpr ints<1> keepdim{};
+
+} // namespace varve

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/emit.hpp>
+#include <varve/graph/product.hpp>
+
+/// @file
+/// Operators with loops of their own: products of matrices, and what addresses memory by values.
+namespace varve::loop {
+
+namespace detail {
+/// Start of a slice of one axis: sizes before, of and after the axis.
+struct split_axis {
+  index_t outer = 1, size = 1, inner = 1;
+  constexpr split_axis(dims const& s, index_t axis) {
+    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
+  }
+};
+} // namespace detail
+
+/// Executes the call stage `S` of program `P`.
+template <class P, int S>
+VARVE_INLINE void call(auto const& mem) {
+  constexpr stage s = P::value.stages[S];
+  constexpr call_info c = P::value.calls[s.number];
+  auto* out = address<P, s.out>(mem);
+  using T = std::remove_reference_t<decltype(*out)>;
+  auto const* a = address<P, s.in[0]>(mem);
+  constexpr index_t total = numel(c.out.sizes);
+  if constexpr (c.what == known::mm) {
+    constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    constexpr int r = c.out.sizes.n;
+    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
+    auto const* b = address<P, s.in[1]>(mem);
+    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+  } else if constexpr (c.what == known::slice_backward) {
+    constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
+    constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];
+    for (index_t e = 0; e < total; ++e) out[e] = T(0);
+    for (index_t o = 0; o < x.outer; ++o)
+      for (index_t q = 0; q < count; ++q)
+        for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
+  } else if constexpr (c.what == known::gather) {
+    constexpr detail::split_axis from(c.in[0].sizes, c.at[0][0]);
+    auto const* index = address<P, s.in[1]>(mem);
+    constexpr dims in_stride = contiguous_strides(c.in[0].sizes), out_stride = contiguous_strides(c.out.sizes);
+    for (index_t e = 0; e < total; ++e) {
+      index_t at = static_cast<index_t>(index[e]) * in_stride[static_cast<int>(c.at[0][0])];
+      for (int d = 0; d < c.out.sizes.n; ++d)
+        if (d != c.at[0][0]) at += e / out_stride[d] % c.out.sizes[d] * in_stride[d];
+      out[e] = a[at];
+    }
+  } else if constexpr (c.what == known::scatter_add) {
+    auto const* index = address<P, s.in[1]>(mem);
+    auto const* src = address<P, s.in[2]>(mem);
+    constexpr dims out_stride = contiguous_strides(c.out.sizes), src_stride = contiguous_strides(c.in[1].sizes);
+    constexpr dims full = contiguous_strides(c.in[2].sizes);
+    for (index_t e = 0; e < total; ++e) out[e] = a[e];
+    for (index_t e = 0; e < numel(c.in[1].sizes); ++e) {
+      index_t at = static_cast<index_t>(index[e]) * out_stride[static_cast<int>(c.at[0][0])], from = 0;
+      for (int d = 0; d < c.in[1].sizes.n; ++d) {
+        index_t const q = e / src_stride[d] % c.in[1].sizes[d];
+        from += q * full[d];
+        if (d != c.at[0][0]) at += q * out_stride[d];
+      }
+      out[at] += src[from];
+    }
+  } else if constexpr (c.what == known::argmax) {
+    constexpr detail::split_axis x(c.in[0].sizes, c.at[0][0]);
+    for (index_t o = 0; o < x.outer; ++o)
+      for (index_t i = 0; i < x.inner; ++i) {
+        index_t best = 0;
+        auto const* p = a + o * x.size * x.inner + i;
+        for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+          auto const v = p[q * x.inner], w = p[best * x.inner];
+          if (v > w || (v != v && w == w)) best = q;
+        }
+        out[o * x.inner + i] = static_cast<T>(best);
+      }
+  } else {
+    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+  }
+}
+
+} // namespace varve::loop

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <bit>
+#include <varve/graph/rewrite.hpp>
+
+namespace varve {
+
+/// Common subexpression elimination: one node for equal operators, attributes and operands. Random, mutating and higher-order operators are left alone.
+/// Equal nodes are found by hash: expected constant work per node.
+constexpr graph cse(graph const& g) {
+  rewriter w(g);
+  std::size_t slots = 16;
+  while (slots < 2 * g.nodes.size()) slots *= 2;
+  std::vector<int> table(slots, -1);
+  std::vector<std::size_t> used;
+  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
+  auto start = [&] { // operations of one region are not visible in another
+    for (std::size_t s : used) table[s] = -1;
+    used.clear();
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    op_kind const kind = nd.op->kind;
+    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
+    std::uint64_t h = std::bit_cast<std::uint64_t>(nd.value) + static_cast<std::uint64_t>(nd.out.type);
+    for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
+    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(w.operand(nd, k)));
+    for (int k = 0; k < nd.at.count; ++k)
+      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
+    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
+    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
+      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
+      bool same = o.op == nd.op && o.count == nd.count && std::bit_cast<std::uint64_t>(o.value) == std::bit_cast<std::uint64_t>(nd.value) && o.out == nd.out &&
+                  o.at == nd.at;
+      for (int k = 0; same && k < nd.count; ++k) same = w.to.edges[static_cast<std::size_t>(o.first + k)] == w.operand(nd, k);
+      if (same) return table[s];
+    }
+    used.push_back(s);
+    return table[s] = w.copy(nd);
+  };
+  return w.run(each, start);
+}
+
+} // namespace varve

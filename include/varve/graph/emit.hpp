@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <utility>
+#include <varve/graph/program.hpp>
+
+/// @file
+/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
+/// `P` is a type with `static constexpr auto value`, a `static_program`.
+namespace varve::loop {
+
+/// Addresses of arguments, results and the arena while a program runs.
+template <int Arguments, int Results>
+struct memory {
+  void const* argument[Arguments ? Arguments : 1];
+  void* result[Results ? Results : 1];
+  std::byte* arena;
+};
+
+/// First element of a buffer, with its type.
+template <class P, int Buffer>
+VARVE_INLINE auto* address(auto const& mem) {
+  constexpr buffer b = P::value.buffers[Buffer];
+  using T = type_of<b.type>;
+  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
+  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
+  else return reinterpret_cast<T*>(mem.arena + b.number);
+}
+
+/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
+template <int Live, int First = 0>
+struct lanes_in_use {
+  static constexpr int live = Live, first = First;
+};
+
+namespace detail {
+template <class P, int A, std::size_t... L>
+VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
+  constexpr access a = P::value.accesses[A];
+  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
+}
+template <class P, int A>
+VARVE_INLINE index_t position(index_t const* i) {
+  return position<P, A>(i, std::make_index_sequence<max_rank>{});
+}
+
+/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+template <class V, class M, index_t Stride, class T>
+VARVE_INLINE V load_lanes(T const* p) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    return static_cast<V>(*p);
+  } else if constexpr (Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
+    else return kernel::load_first(p, M::live);
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
+    return kernel::load(all);
+  }
+}
+
+template <class T, class E>
+VARVE_INLINE T narrow(E x) {
+  if constexpr (std::is_same_v<T, bool>) return x != 0;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
+  else return static_cast<T>(x);
+}
+template <class M, index_t Stride, class T, class V>
+VARVE_INLINE void store_lanes(T* p, V const& v) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
+    else kernel::store_first(p, M::live, v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+  }
+}
+
+/// 0, 1, 2, ... times `step`.
+template <class V>
+VARVE_INLINE V ramp(kernel::element_t<V> step) {
+  using E = kernel::element_t<V>;
+  if constexpr (kernel::is_batch<V>) {
+    alignas(64) E all[kernel::lanes<E>];
+    for (int l = 0; l < static_cast<int>(kernel::lanes<E>); ++l) all[l] = static_cast<E>(l) * step;
+    return kernel::load(all);
+  } else {
+    return V(0);
+  }
+}
+
+template <class V>
+VARVE_INLINE V pick_greatest(V const& a, V const& b) {
+  using E = kernel::element_t<V>;
+  if constexpr (kernel::is_batch<V>) return kernel::select<E>(a > b, a, kernel::select<E>(a != a, a, b));
+  else return a > b || a != a ? a : b;
+}
+template <class V>
+VARVE_INLINE V pick_least(V const& a, V const& b) {
+  using E = kernel::element_t<V>;
+  if constexpr (kernel::is_batch<V>) return kernel::select<E>(a < b, a, kernel::select<E>(a != a, a, b));
+  else return a < b || a != a ? a : b;
+}
+template <class V>
+VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
+  if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
+  else return a * b + c;
+}
+/// Rounds a double to the dtype it stands for.
+template <dtype D>
+VARVE_INLINE double rounded(double x) {
+  if constexpr (D == dtype::float64) return x;
+  else return static_cast<double>(narrow<type_of<D>>(x));
+}
+template <dtype To, dtype From, class V>
+VARVE_INLINE V converted(V const& x) {
+  using E = kernel::element_t<V>;
+  if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
+    return x;
+  } else if constexpr (To == dtype::bool_) {
+    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(x != V(E(0)));
+    else return x != 0 ? E(1) : E(0);
+  } else if constexpr (kernel::is_batch<V>) {
+    if constexpr (To == dtype::float64) return x;
+    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
+  } else {
+    return static_cast<E>(narrow<type_of<To>>(x));
+  }
+}
+} // namespace detail
+
+namespace detail {
+/// Operand `K` of step `S`.
+template <class P, int S, int K, class V>
+VARVE_INLINE V const& operand(V const* fixed, V const* now) {
+  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
+  if constexpr (slot >= 0) return now[slot];
+  else return fixed[~slot];
+}
+/// An operator by its lane kernel.
+template <class P, int S, class V, int... K>
+VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+  constexpr step s = P::value.steps[S];
+  using E = kernel::element_t<V>;
+  if constexpr (s.wide && s.from == dtype::float32) {
+    constexpr auto k = s.op->lane_f32;
+    float const a[] = {static_cast<float>(operand<P, S, K>(fixed, now))..., 0.0f};
+    return k(a);
+  } else {
+    V const a[] = {operand<P, S, K>(fixed, now)..., V(E(0))};
+    if constexpr (kernel::is_batch<V> && std::is_same_v<E, float>) {
+      constexpr auto k = s.op->simd_f32;
+      return k(a);
+    } else if constexpr (kernel::is_batch<V>) {
+      constexpr auto k = s.op->simd_f64;
+      return k(a);
+    } else if constexpr (std::is_same_v<E, float>) {
+      constexpr auto k = s.op->lane_f32;
+      return k(a);
+    } else {
+      constexpr auto k = s.op->lane_f64;
+      if constexpr (s.wide) return rounded<s.type>(k(a));
+      else return k(a);
+    }
+  }
+}
+/// One of many terms goes to one of two partial results: half the latency.
+template <step_kind Kind, int K, class V>
+VARVE_INLINE void take(V* r, V const& x) {
+  if constexpr (K < 2) r[K] = x;
+  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
+  else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
+  else r[K % 2] = pick_least(r[K % 2], x);
+}
+template <int K, class V>
+VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
+  if constexpr (K < 2) r[K] = a * b;
+  else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
+}
+template <class P, int S, class V, int... K>
+VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+  constexpr step_kind kind = P::value.steps[S].kind;
+  V r[2];
+  if constexpr (kind == step_kind::dot) (take_product<K>(r, operand<P, S, 2 * K>(fixed, now), operand<P, S, 2 * K + 1>(fixed, now)), ...);
+  else (take<kind, K>(r, operand<P, S, K>(fixed, now)), ...);
+  if constexpr (sizeof...(K) > 1) {
+    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
+    else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
+    else return pick_least(r[0], r[1]);
+  } else {
+    return r[0];
+  }
+}
+} // namespace detail
+
+/// Computes step `S` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <class P, int S, int Vector, class M, class V>
+VARVE_INLINE V compute(auto const& mem, index_t const* i, V const* fixed, V const* now) {
+  constexpr step s = P::value.steps[S];
+  using E = kernel::element_t<V>;
+  if constexpr (s.kind == step_kind::load || s.kind == step_kind::index) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    if constexpr (s.kind == step_kind::load) {
+      return detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+    } else {
+      V x = V(static_cast<E>(detail::position<P, s.access>(i)));
+      if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+      if constexpr (s.count == 0) return x;
+      else if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(detail::operand<P, S, 0>(fixed, now) == x);
+      else return detail::operand<P, S, 0>(fixed, now) == x ? V(1) : V(0);
+    }
+  } else if constexpr (s.kind == step_kind::constant) {
+    return V(static_cast<E>(s.value));
+  } else if constexpr (s.kind == step_kind::convert) {
+    return detail::converted<s.type, s.from>(detail::operand<P, S, 0>(fixed, now));
+  } else if constexpr (s.kind == step_kind::fma) {
+    return detail::multiply_add<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
+  } else if constexpr (s.kind == step_kind::fnma) {
+    return detail::multiply_add<V>(-detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
+  } else if constexpr (s.kind == step_kind::op) {
+    return detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+  } else {
+    return detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+  }
+}
+
+} // namespace varve::loop

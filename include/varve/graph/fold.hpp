@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <bit>
+#include <varve/graph/known.hpp>
+#include <varve/graph/rewrite.hpp>
+
+namespace varve {
+namespace detail {
+
+/// State of `fold`: what is known of the nodes made so far.
+struct folder {
+  graph const& g;
+  rewriter w;
+  std::vector<known> what;       // of the old nodes
+  std::vector<known> made{};     // of the new nodes
+  std::vector<char> splat{};     // every element of the new node is `value`
+  std::vector<double> value{};
+  op_handle const* constant = nullptr;
+  op_handle const* expand = nullptr;
+
+  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+    for (std::size_t n = 0; n < what.size(); ++n) {
+      if (what[n] == known::constant) constant = g.nodes[n].op;
+      if (what[n] == known::expand) expand = g.nodes[n].op;
+    }
+  }
+  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
+  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
+  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
+  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
+  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
+  /// The very bits: 0 and -0 differ.
+  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
+
+  constexpr int add(node const& n, int const* in, known k) {
+    int const id = w.append(n, in);
+    made.push_back(k);
+    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
+    splat.push_back(constant_ || same);
+    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
+    return id;
+  }
+  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
+  constexpr int splatted(meta const& m, double x) {
+    if (!constant || (m.sizes.n > 0 && !expand)) return -1;
+    node c;
+    c.op = constant, c.out = {m.type, {}}, c.value = x;
+    int const id = add(c, nullptr, known::constant);
+    if (m.sizes.n == 0) return id;
+    node e;
+    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
+    return add(e, &id, known::expand);
+  }
+  constexpr int visit(int n);
+  constexpr int arithmetic(node const& nd, known k, int const* in);
+  constexpr int view(node nd, known k, int const* in);
+};
+
+/// Simplifications that keep every IEEE result; -1 for none.
+constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
+  auto keeps = [&](int a) { return at(a).out == nd.out; };
+  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
+  bool const number = is_floating(nd.out.type);
+  if (is_splat(a) && is_splat(b) && number) {
+    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
+    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
+    if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
+    if (k == known::add) return splatted(nd.out, round_to(nd.out.type, x + y));
+    if (k == known::sub) return splatted(nd.out, round_to(nd.out.type, x - y));
+    if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
+    if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
+    if (k == known::neg) return splatted(nd.out, -x);
+  }
+  if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
+  if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
+  if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
+  if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
+  if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == known::neg && kind(a) == known::neg) return input(a, 0);
+  return -1;
+}
+
+/// Views of views, and views that change nothing; -1 for none.
+constexpr int folder::view(node nd, known k, int const* in) {
+  int const a = in[0];
+  if (k == known::permute) {
+    dims perm = nd.at[0];
+    int from = a;
+    if (kind(a) == known::permute) {
+      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
+      from = input(a, 0);
+    }
+    bool same = true;
+    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
+    if (same) return from;
+    if (from == a) return -1;
+    nd.at = attributes(perm);
+    return add(nd, &from, k);
+  }
+  if (k == known::slice) {
+    dims const& s = nd.at[0];
+    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
+  }
+  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
+  if (kind(a) == k) {
+    int const from = input(a, 0);
+    if (at(from).out.sizes == nd.out.sizes) return from;
+    return add(nd, &from, k);
+  }
+  if (k == known::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
+  return -1;
+}
+
+constexpr int folder::visit(int n) {
+  node nd = g.nodes[static_cast<std::size_t>(n)];
+  known const k = what[static_cast<std::size_t>(n)];
+  std::vector<int> in;
+  in.reserve(static_cast<std::size_t>(nd.count) + 1);
+  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
+  int same = -1;
+  if (is_pointwise(k)) {
+    same = arithmetic(nd, k, in.data());
+    if (same >= 0) return same;
+    for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
+      int& o = in[static_cast<std::size_t>(e)];
+      if (kind(o) != known::expand) continue;
+      dims shape = at(input(o, 0)).out.sizes;
+      for (int q = 0; q < nd.count; ++q)
+        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
+      if (shape == nd.out.sizes) o = input(o, 0);
+    }
+  } else if (k == known::convert) {
+    if (at(in[0]).out.type == nd.out.type) return in[0];
+    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, round_to(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+  } else if (k >= known::reshape && k <= known::slice) {
+    same = view(nd, k, in.data());
+  } else if (k == known::mm) { // a transposed operand is read transposed
+    dims flags = nd.at[0];
+    for (int e = 0; e < 2; ++e) {
+      int& o = in[static_cast<std::size_t>(e)];
+      if (kind(o) != known::permute) continue;
+      dims const& p = at(o).at[0];
+      bool swaps = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+      for (int d = 0; d + 2 < p.n; ++d) swaps = swaps && p[d] == d;
+      if (!swaps) continue;
+      o = input(o, 0);
+      flags[e] = !flags[e];
+    }
+    nd.at = attributes(flags);
+  }
+  return same >= 0 ? same : add(nd, in.data(), k);
+}
+} // namespace detail
+
+/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), views of views,
+/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
+/// unless both operands are known. One bounded visit per node.
+constexpr graph fold(graph const& g) {
+  detail::folder f(g);
+  return f.w.run([&](int n) { return f.visit(n); }, [] {});
+}
+
+} // namespace varve

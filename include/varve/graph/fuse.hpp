@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <tuple>
+#include <varve/graph/run.hpp>
+#include <varve/value/array.hpp>
+
+namespace varve {
+namespace loop {
+
+/// The compiler's knowledge of a static argument: a number or an `array`.
+template <class A>
+inline constexpr meta meta_of{dtype_of_type<A>(), {}, true};
+template <class T, index_t... D>
+inline constexpr meta meta_of<array<T, D...>>{dtype_of_type<T>(), ints<D...>::to_dims(), false};
+
+template <class A>
+inline constexpr bool can_fuse = std::is_arithmetic_v<A> || is_array<A>;
+
+/// The graph of `F` for arguments `A...`, for `compiled`.
+template <class F, class... A>
+struct traced {
+  constexpr graph operator()() const { return trace_graph(F{}, meta_of<A>...); } // found by argument-dependent lookup: the tracer is above this layer
+};
+
+/// Type of the `K`-th result of a program.
+template <class P, int K>
+struct result_type_of {
+  static constexpr meta m = P::value.results[K];
+  template <std::size_t... D>
+  static auto type(std::index_sequence<D...>) -> static_value<type_of<m.type>, ints<m.sizes.v[D]...>>;
+  using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
+};
+
+template <class P, class K>
+struct result_pack;
+template <class P, std::size_t... K>
+struct result_pack<P, std::index_sequence<K...>> {
+  using tuple = std::tuple<typename result_type_of<P, static_cast<int>(K)>::result...>;
+  template <class... A>
+  static VARVE_INLINE auto call(A const&... a) {
+    if constexpr (sizeof...(K) == 1) return one(a...);
+    else return several(a...);
+  }
+
+private: // the result is declared in the outermost block: elsewhere g++ 12 would copy it
+  template <class... A>
+  static VARVE_INLINE auto one(A const&... a) {
+    typename result_type_of<P, 0>::result r;
+    run<P, sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
+    return r;
+  }
+  template <class... A>
+  static VARVE_INLINE tuple several(A const&... a) {
+    tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
+    run<P, sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
+    return r;
+  }
+};
+
+/// Results to be written, waiting for the arguments.
+template <class F, class... R>
+struct writer {
+  std::tuple<R&...> out;
+  template <class... A>
+  void operator()(A const&... a) const {
+    using P = compiled<traced<F, A...>>;
+    static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
+    write<P>(std::index_sequence_for<R...>{}, a...);
+  }
+
+private:
+  template <class P, std::size_t... K, class... A>
+  VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
+    static_assert((std::is_same_v<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
+                  "varve: fuse: into(...) got a value of another shape or element type than the function's result");
+    run<P, sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
+  }
+};
+} // namespace loop
+
+/// A function compiled as a whole: see `fuse`.
+template <class F>
+struct fused {
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+
+  /// The program for arguments of the given types: its stages, its workspace, as a constant.
+  template <class... A>
+  using program = loop::compiled<loop::traced<F, A...>>;
+  /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
+  template <class... A>
+  static constexpr index_t workspace_bytes = program<A...>::value.workspace;
+
+  /// Runs on numbers and arrays. A result of rank 0 is a plain number, several results are a `std::tuple`; for several large ones prefer `into`.
+  template <class... A>
+  auto operator()(A const&... a) const {
+    static_assert((loop::can_fuse<A> && ...), "varve: fuse: arguments are numbers and vv::array; for tensors use compile");
+    using P = program<A...>;
+    return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+  }
+  /// `f.into(r...)(x...)` writes the results to `r...`: no copies of large arrays. No result may overlap an argument.
+  template <class... R>
+  constexpr loop::writer<F, R...> into(R&... r) const {
+    return {{r...}};
+  }
+};
+
+/// Compiles a function of numbers and arrays, for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD registers without
+/// heap, thread-local state or indirect calls. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`
+template <class F>
+constexpr fused<F> fuse(F const&) {
+  return {};
+}
+
+} // namespace varve

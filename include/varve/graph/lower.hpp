@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <limits>
+#include <varve/graph/unfold.hpp>
+
+/// @file
+/// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
+namespace varve::loop {
+
+/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+struct root {
+  sink_kind kind = sink_kind::store;
+  bool product = false, accumulate = false;
+  int a = -1, b = -1; // instances
+  access at{};
+};
+
+namespace detail {
+constexpr bool is_integer(dtype t) { return category(t) == 1; }
+constexpr auto at(auto& v, int k) -> decltype(v[0])& { return v[static_cast<std::size_t>(k)]; }
+
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
+constexpr lane lanes_for(unfolding const& u) {
+  bool f32 = false, f64 = false, integers = false;
+  for (instance const& i : u.all) {
+    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
+    dtype const t = at(u.f.g.nodes, i.node).out.type;
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
+  }
+  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
+}
+
+/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+constexpr double vector_cost(body const& b, std::vector<access> const& acc, int d, int steps, int width) {
+  double cost = steps;
+  for (access const& a : acc)
+    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
+  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
+  return cost * static_cast<double>(vectors) / static_cast<double>(n);
+}
+} // namespace detail
+
+/// Appends a stage that fills a buffer with the neutral element of a reduction.
+constexpr void fill(program& p, int buffer, sink_kind kind) {
+  stage s;
+  s.kind = stage_kind::fill;
+  s.out = buffer;
+  double const inf = std::numeric_limits<double>::infinity();
+  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
+  p.stages.push_back(s);
+}
+
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
+constexpr void lower(unfolding const& u, int rank, std::vector<root> const& roots, std::vector<int> const& buffer_of, program& p) {
+  using detail::at;
+  graph const& g = u.f.g;
+  int const count = static_cast<int>(u.all.size());
+  body b;
+  b.type = detail::lanes_for(u);
+
+  // Affine addresses over the iteration space: loads first, then sinks.
+  std::vector<access> acc;
+  std::vector<int> access_of(static_cast<std::size_t>(count), -1);
+  int steps = 0;
+  for (int i = 0; i < count; ++i) {
+    instance const& in = at(u.all, i);
+    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
+    node const& nd = at(g.nodes, in.node);
+    known const what = at(u.f.what, in.node);
+    bool const index = what == known::arange || what == known::one_hot;
+    if (in.as == instance::form::value && !index) {
+      steps += 1;
+      continue;
+    }
+    access a;
+    dims const stride = contiguous_strides(nd.out.sizes);
+    for (int k = 0; k < nd.out.sizes.n; ++k) {
+      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
+      axis_index const& x = at(u.maps, in.map + k);
+      index_t const s = index ? 1 : stride[k];
+      a.offset += x.offset * s;
+      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
+    }
+    if (!index) {
+      int from = in.node;
+      if (at(u.f.what, from) == known::reshape && at(buffer_of, from) < 0) from = at(g.edges, nd.first);
+      a.buffer = at(buffer_of, from);
+    }
+    at(access_of, i) = static_cast<int>(acc.size());
+    acc.push_back(a);
+  }
+  int const first_sink = static_cast<int>(acc.size());
+  for (root const& r : roots) acc.push_back(r.at);
+  for (access& a : acc)
+    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
+
+  // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
+  for (int d = 0; d < rank; ++d) {
+    index_t const n = u.range.hi[d] - u.range.lo[d];
+    if (n == 1) continue;
+    int const l = b.rank;
+    bool merge = l > 0;
+    for (access const& a : acc) merge = merge && a.stride[l - 1] == n * a.stride[d];
+    if (merge) {
+      for (access& a : acc) a.stride[l - 1] = a.stride[d];
+      b.extent[l - 1] *= n;
+    } else {
+      for (access& a : acc) a.stride[l] = a.stride[d];
+      b.extent[l] = n;
+      ++b.rank;
+    }
+  }
+  for (access& a : acc)
+    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
+
+  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
+  index_t volume = 1;
+  for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
+  int order[max_rank]{}, placed = 0;
+  bool reduces = false;
+  for (root const& r : roots) reduces |= r.kind != sink_kind::store;
+  auto kept = [&](int d) {
+    for (std::size_t r = 0; r < roots.size(); ++r)
+      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0) return false;
+    return true;
+  };
+  bool const reorder = reduces && volume <= 16384;
+  for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
+    for (int d = 0; d < b.rank; ++d)
+      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
+  {
+    std::vector<access> const old = acc;
+    body const before = b;
+    for (int l = 0; l < b.rank; ++l) {
+      b.extent[l] = before.extent[order[l]];
+      for (std::size_t k = 0; k < acc.size(); ++k) acc[k].stride[l] = old[k].stride[order[l]];
+    }
+  }
+  if (b.type != lane::wide && b.rank > 0) {
+    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+    double best = 1e300;
+    for (int d = b.rank - 1; d >= 0; --d) {
+      double const c = detail::vector_cost(b, acc, d, steps, lanes);
+      if (c < best) best = c, b.vector = d;
+    }
+    if (lanes == 1) b.vector = -1;
+    int sums = 0;
+    for (root const& r : roots) sums += r.kind != sink_kind::store;
+    b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
+  }
+  int const inner = b.rank - 1;
+
+  // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
+  std::vector<int> by_node(static_cast<std::size_t>(count), 0);
+  {
+    std::size_t k = 0;
+    for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
+      for (int i = u.head[n]; i >= 0; i = at(u.all, i).next) by_node[k++] = i;
+  }
+  std::vector<int> slot(static_cast<std::size_t>(count), 0), uses(static_cast<std::size_t>(count), 0);
+  std::vector<int> resolved(static_cast<std::size_t>(count), 0);
+  for (int i : by_node) {
+    instance const& in = at(u.all, i);
+    at(resolved, i) = in.as == instance::form::alias ? at(resolved, at(u.args, in.args)) : i;
+  }
+  for (int i = 0; i < count; ++i) {
+    instance const& in = at(u.all, i);
+    if (in.as == instance::form::value)
+      for (int k = 0; k < in.count; ++k) ++at(uses, at(resolved, at(u.args, in.args + k)));
+  }
+  for (root const& r : roots) uses[static_cast<std::size_t>(at(resolved, r.a))] += 2;
+  std::vector<step> fixed, varying;
+  std::vector<int> step_of(static_cast<std::size_t>(count), -1);
+  int const access_base = static_cast<int>(p.accesses.size());
+  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+  // Strided loads of neighbours (the fields of a record) come as whole vectors that are transposed in registers.
+  auto records = [&](int first) {
+    std::vector<int> fields;
+    access const& like = at(acc, at(access_of, first));
+    for (int i = first; i >= 0; i = at(u.all, i).next) {
+      access const& a = at(acc, at(access_of, i));
+      bool same = a.buffer == like.buffer;
+      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
+      if (same) fields.push_back(i);
+    }
+    for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
+      for (std::size_t q = k; q > 0 && at(acc, at(access_of, fields[q])).offset < at(acc, at(access_of, fields[q - 1])).offset; --q) std::swap(fields[q], fields[q - 1]);
+    int const n = static_cast<int>(fields.size());
+    if (n < width || at(acc, at(access_of, fields.back())).offset - at(acc, at(access_of, fields[0])).offset != n - 1) return;
+    for (int k = 0; k < n; k += width) {
+      int const start = k + width <= n ? k : n - width; // the last square overlaps
+      for (int q = 0; q < width; ++q) {
+        step s;
+        s.kind = q ? step_kind::none : step_kind::records;
+        s.type = at(g.nodes, at(u.all, first).node).out.type;
+        s.access = access_base + at(access_of, fields[static_cast<std::size_t>(start + q)]);
+        s.slot = static_cast<int>(varying.size());
+        if (start + q >= k) at(slot, fields[static_cast<std::size_t>(start + q)]) = s.slot, at(step_of, fields[static_cast<std::size_t>(start + q)]) = s.slot;
+        varying.push_back(s);
+      }
+    }
+  };
+  for (int i : by_node) {
+    instance const& in = at(u.all, i);
+    if (in.as == instance::form::alias || at(step_of, i) >= 0) continue;
+    if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
+      dtype const t = at(g.nodes, in.node).out.type;
+      if (at(acc, at(access_of, i)).stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == at(u.head, in.node)) records(i);
+      if (at(step_of, i) >= 0) continue;
+    }
+    node const& nd = at(g.nodes, in.node);
+    known const what = at(u.f.what, in.node);
+    step s;
+    s.type = nd.out.type, s.wide = b.type == lane::wide;
+    s.args = static_cast<int>(p.slots.size());
+    if (in.as == instance::form::zero) s.kind = step_kind::constant;
+    else if (in.as == instance::form::load) s.kind = step_kind::load;
+    else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
+    else if (what == known::arange || what == known::one_hot) s.kind = step_kind::index;
+    else if (what == known::convert) s.kind = step_kind::convert, s.from = at(g.nodes, at(g.edges, nd.first)).out.type;
+    else if (what == known::sum) s.kind = step_kind::sum;
+    else if (what == known::amax) s.kind = step_kind::greatest;
+    else if (what == known::amin) s.kind = step_kind::least;
+    else if (what == known::mm) s.kind = step_kind::dot;
+    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? at(g.nodes, at(g.edges, nd.first + nd.count - 1)).out.type : s.type;
+    bool invariant = true;
+    if (int const a = at(access_of, i); a >= 0) {
+      s.access = access_base + a;
+      invariant = inner < 0 || at(acc, a).stride[inner] == 0;
+    }
+    if (in.as == instance::form::value)
+      for (int k = 0; k < in.count; ++k) {
+        int const arg = at(slot, at(resolved, at(u.args, in.args + k)));
+        p.slots.push_back(arg);
+        invariant = invariant && arg < 0;
+        ++s.count;
+      }
+    // a * b + c in one instruction, when the product is used here only
+    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
+      for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
+        int const m = at(resolved, at(u.args, in.args + k)), other = at(slot, at(resolved, at(u.args, in.args + 1 - k)));
+        int const from = at(step_of, m);
+        if (from < 0 || at(uses, m) != 1 || at(u.f.what, at(u.all, m).node) != known::mul || at(u.all, m).as != instance::form::value) continue;
+        step& product = at(varying, from);
+        if (product.kind != step_kind::op) continue;
+        s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
+        int const x = at(p.slots, product.args), y = at(p.slots, product.args + 1);
+        s.args = static_cast<int>(p.slots.size());
+        p.slots.push_back(x), p.slots.push_back(y), p.slots.push_back(other);
+        s.count = 3;
+        product.kind = step_kind::constant; // dead: removed by the compiler
+        break;
+      }
+    }
+    if (b.rank == 0) invariant = false;
+    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
+    at(slot, i) = invariant ? ~s.slot : s.slot;
+    at(step_of, i) = invariant ? -1 : s.slot;
+    (invariant ? fixed : varying).push_back(s);
+  }
+  b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
+  for (step const& s : fixed) p.steps.push_back(s);
+  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
+  for (step const& s : varying) p.steps.push_back(s);
+
+  b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
+  for (std::size_t r = 0; r < roots.size(); ++r) {
+    sink s;
+    s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
+    s.a = at(slot, at(resolved, roots[r].a));
+    if (s.product) s.b = at(slot, at(resolved, roots[r].b));
+    s.access = access_base + first_sink + static_cast<int>(r);
+    if (s.kind != sink_kind::store) {
+      int level = b.rank;
+      while (level > 0 && at(acc, first_sink + static_cast<int>(r)).stride[level - 1] == 0) --level;
+      s.level = level < b.rank || b.rank == 0 ? level : -1;
+      bool again = s.level < 0; // an outer loop comes back to the same element
+      for (int l = 0; l < level; ++l) again = again || at(acc, first_sink + static_cast<int>(r)).stride[l] == 0;
+      if (again && !s.accumulate) {
+        fill(p, roots[r].at.buffer, s.kind);
+        s.accumulate = true;
+      }
+    }
+    p.sinks.push_back(s);
+  }
+  for (access const& a : acc) p.accesses.push_back(a);
+  stage st;
+  st.number = static_cast<int>(p.bodies.size());
+  p.bodies.push_back(b);
+  p.stages.push_back(st);
+}
+
+} // namespace varve::loop

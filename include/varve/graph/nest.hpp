@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <limits>
+#include <varve/graph/emit.hpp>
+#include <varve/graph/transpose.hpp>
+
+namespace varve::loop {
+
+/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
+template <class P, int B>
+struct nest {
+  static constexpr body const& b = P::value.bodies[B];
+  using T = std::conditional_t<b.type == lane::f32, float, double>;
+  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
+  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
+  static constexpr int sinks = b.sink_count;
+  static constexpr int inner = b.rank - 1;
+  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
+  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
+  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+
+  template <class Mem>
+  static VARVE_INLINE void run(Mem const& mem) {
+    index_t i[max_rank];
+    for (index_t& x : i) x = 0;
+    V sum[side_by_side * sinks];
+    V fixed[b.fixed_count + 1];
+    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+  }
+
+private:
+  template <int S>
+  static constexpr sink const& sink_at = P::value.sinks[b.sink_first + S];
+  template <int S>
+  static constexpr access const& target = P::value.accesses[sink_at<S>.access];
+  template <int S>
+  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
+
+  template <int L, int S>
+  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
+  using every_sink = std::make_integer_sequence<int, sinks>;
+
+  template <int L, class M, class Mem>
+  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
+    start_all<L>(sum, every_sink{});
+    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
+    if constexpr (L == b.rank) {
+      point<M>(mem, i, sum, fixed);
+    } else if constexpr (L == b.vector) {
+      constexpr index_t n = b.extent[L];
+      constexpr index_t whole = n / width * width, block = width * side_by_side, blocks = whole / block * block;
+      if constexpr (blocks > 0)
+        for (i[L] = 0; i[L] < blocks; i[L] += block)
+          for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+      if constexpr (side_by_side > 1 && blocks < whole)
+        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
+      if constexpr (whole < n && n < width) {
+        i[L] = 0;
+        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
+      } else if constexpr (whole < n) { // the last vector overlaps the one before
+        i[L] = n - width;
+        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+      }
+      i[L] = 0;
+    } else {
+      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      i[L] = 0;
+    }
+    finish_all<L, M>(mem, i, sum, every_sink{});
+  }
+  template <int L, class M, class Mem, int... U>
+  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+    index_t const start = i[L];
+    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
+    i[L] = start;
+  }
+
+  /// One point of the iteration space, or one vector of points.
+  template <class M, class Mem>
+  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1];
+    steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
+    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  }
+  template <class M, class Mem, int... S>
+  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    (leave<S, M>(mem, i, sum, fixed, now), ...);
+  }
+  /// Stores or accumulates one value of the body.
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    constexpr sink s = sink_at<S>;
+    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
+    if constexpr (s.kind == sink_kind::store) {
+      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
+    } else {
+      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
+      if constexpr (s.level >= 0) {
+        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
+      } else {
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
+          V const zero = V(neutral<S>());
+          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
+        } else {
+          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
+          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
+        }
+      }
+    }
+  }
+  template <int L, int... S>
+  static VARVE_INLINE void start_all([[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
+    (start<L, S>(sum), ...);
+  }
+  template <int L, int S>
+  static VARVE_INLINE void start(V* sum) {
+    if constexpr (accumulates<L, S>)
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
+  }
+  template <int L, class M, class Mem, int... S>
+  static VARVE_INLINE void finish_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
+    (finish_at<L, S, M>(mem, i, sum), ...);
+  }
+  template <int L, int S, class M, class Mem>
+  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
+    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
+  }
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
+    constexpr sink s = sink_at<S>;
+    V total = sum[S];
+    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
+    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+    if constexpr (b.vector >= s.level) {
+      T r = across<S>(total);
+      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
+      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
+    } else {
+      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
+      detail::store_lanes<M, target_stride<S>>(p, total);
+    }
+  }
+
+  template <int First, int Count, class M, class Mem>
+  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
+    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
+  }
+  template <int First, int Count, class M, class Mem, int... C>
+  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
+    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+  }
+  template <int First, int From, class M, class Mem, int... K>
+  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
+    (put<First + From + K, From + K, M>(mem, i, fixed, now), ...);
+  }
+  template <int S, int Slot, class M, class Mem>
+  static VARVE_INLINE void put(Mem const& mem, index_t const* i, V const* fixed, V* now) {
+    constexpr step s = P::value.steps[S];
+    if constexpr (s.kind == step_kind::records) {
+      constexpr access a = P::value.accesses[s.access];
+      T const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
+      for (int r = 0; r < width; ++r) now[Slot + r] = kernel::load(p + r * a.stride[b.vector]);
+      transpose<T>(now + Slot);
+    } else if constexpr (s.kind != step_kind::none) {
+      now[Slot] = compute<P, S, b.vector, M, V>(mem, i, fixed, now);
+    }
+  }
+
+  template <int S>
+  static constexpr T neutral() {
+    constexpr auto k = sink_at<S>.kind;
+    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  }
+  template <int S, class X>
+  static VARVE_INLINE X merge(X const& r, X const& x) {
+    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
+    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
+    else return detail::pick_least(x, r);
+  }
+  template <int S>
+  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
+    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    else return merge<S>(r, a);
+  }
+  template <int S>
+  static VARVE_INLINE T across(V const& x) {
+    if constexpr (!kernel::is_batch<V>) return x;
+    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
+    else return kernel::reduce_lanes<T>(x, [](T p, T q) { return merge<S>(p, q); });
+  }
+  /// `x` in the lanes that count, `old` in the others.
+  template <class M, bool Apply>
+  static VARVE_INLINE V masked(V const& x, V const& old) {
+    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
+      return x;
+    } else {
+      V const lane = detail::ramp<V>(T(1));
+      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      else return kernel::select<T>(lane < V(T(M::live)), x, old);
+    }
+  }
+};
+
+} // namespace varve::loop

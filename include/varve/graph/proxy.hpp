@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/dispatch.hpp>
+#include <varve/graph/builder.hpp>
+#include <varve/op/create.hpp>
+#include <varve/op/expand.hpp>
+#include <varve/op/to.hpp>
+
+namespace varve {
+
+/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all shapes. Without a builder it is a
+/// constant whose elements all equal `splat`.
+struct proxy {
+  graph_builder* builder = nullptr;
+  int id = -1;
+  meta info{};
+  double splat = 0;
+
+  constexpr explicit operator bool() const {
+    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
+    return false;
+  }
+
+private:
+  /// Not usable in a constant expression: the compiler prints its name.
+  static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
+    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
+  }
+};
+
+template <>
+struct traits<proxy> {
+  using base = proxy;
+  static constexpr int level = 0;
+  static constexpr dims shape(proxy const& p) { return p.info.sizes; }
+  static constexpr dims type(proxy const& p) { return dims{static_cast<index_t>(p.info.type)}; }
+};
+template <>
+inline constexpr bool is_proxy_base<proxy> = true;
+constexpr meta meta_of(proxy const& p) { return p.info; }
+
+namespace detail {
+constexpr proxy as_proxy(proxy const& p) { return p; }
+template <number T>
+constexpr proxy as_proxy(T v) {
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v)};
+}
+template <class T, index_t... D>
+constexpr proxy as_proxy(array<T, D...> const& a) {
+  for (index_t k = 1; k < a.size(); ++k)
+    if (!(a[k] == a[0])) refuse::argument_is_invalid("trace", "an array constant whose elements differ cannot be traced; pass it as an argument");
+  return {nullptr, -1, {dtype_of_type<T>(), ints<D...>::to_dims(), false}, static_cast<double>(a.size() ? a[0] : T(0))};
+}
+
+/// The node number of a value in the function being traced; constants are written out on first use.
+constexpr int node_in(graph_builder& b, proxy const& p) {
+  if (p.builder) return b.lift(p.builder, p.id, p.info);
+  int c = b.constant(p.info.type, p.splat);
+  if (p.info.sizes.n == 0) return c;
+  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
+}
+} // namespace detail
+
+/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are computed.
+template <>
+struct backend<detail::traced_base> {
+  template <class Op, class... X>
+  static constexpr proxy call(Op const& op, X const&... x) {
+    proxy in[] = {detail::as_proxy(x)..., proxy{}};
+    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
+  }
+  template <class S, class T, number N>
+  static constexpr proxy full(S const& sizes, T const& type, N v) {
+    return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
+  }
+
+  /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
+  static constexpr proxy arange(proxy const& like, dims const& n) {
+    meta const out{dtype::int64, n};
+    if (!like.builder) refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
+    graph_builder& b = like.builder->current();
+    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
+  }
+
+private:
+  template <class Tag>
+  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
+    using R = rules<Tag>;
+    meta metas[R::arity + 1]{};
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta const out = R::shape(at, metas, count);
+    if constexpr (R::kind == op_kind::pointwise) {
+      dtype const t = R::compute_type(metas, count);
+      for (int k = 0; k < count; ++k) {
+        dtype const want = k < R::conditions ? dtype::bool_ : t;
+        if (in[k].info.type == want) continue;
+        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
+        else in[k].info.type = want;
+      }
+    }
+    graph_builder* any = nullptr;
+    for (int k = 0; k < count; ++k)
+      if (in[k].builder) any = in[k].builder;
+    if (!any) return fold<R>(at, in, count, out);
+    graph_builder& b = any->current();
+    int ids[R::arity + 1]{};
+    for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
+    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
+  }
+  /// An operator on constants.
+  template <class R>
+  static constexpr proxy fold(attributes const& at, proxy const* in, int count, meta const& out) {
+    if constexpr (R::kind == op_kind::pointwise) {
+      double a[R::arity + 1]{};
+      for (int k = 0; k < count; ++k) a[k] = in[k].splat;
+      double const v = detail::lane<double>::run<R, double>(a);
+      return {nullptr, -1, out, is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
+    } else if constexpr (R::kind == op_kind::view || R::kind == op_kind::convert) {
+      (void)at, (void)count;
+      return {nullptr, -1, out, out.type == dtype::bool_ ? in[0].splat != 0 : is_floating(out.type) ? in[0].splat : static_cast<double>(static_cast<index_t>(in[0].splat))};
+    } else if constexpr (R::kind == op_kind::reduction && requires { requires R::sums; }) {
+      return {nullptr, -1, out, in[0].splat * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes))};
+    } else {
+      refuse::argument_is_invalid("trace", "this operator was called on constants only while tracing; pass one of them as an argument");
+    }
+  }
+};
+
+} // namespace varve

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/graph.hpp>
+
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  std::vector<int> now{};
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+  }
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  /// Appends `n` with operands given as new numbers.
+  constexpr int append(node n, int const* in) {
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node n) {
+    int const first = n.first;
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve

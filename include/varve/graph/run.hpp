@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/call.hpp>
+#include <varve/graph/nest.hpp>
+#include <varve/graph/optimize.hpp>
+#include <varve/graph/plan.hpp>
+
+namespace varve::loop {
+
+/// Executes stage `S` of program `P`.
+template <class P, int S>
+VARVE_INLINE void run_stage(auto const& mem) {
+  constexpr stage s = P::value.stages[S];
+  if constexpr (s.kind == stage_kind::loops) {
+    nest<P, s.number>::run(mem);
+  } else if constexpr (s.kind == stage_kind::fill) {
+    auto* p = address<P, s.out>(mem);
+    for (index_t k = 0; k < P::value.buffers[s.out].elements; ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
+  } else {
+    call<P, S>(mem);
+  }
+}
+
+namespace detail {
+template <class P, int From, class Mem, int... K>
+VARVE_INLINE void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
+  (run_stage<P, From + K>(mem), ...);
+}
+template <class P, int Stages, class Mem, int... C>
+VARVE_INLINE void run_blocks([[maybe_unused]] Mem const& mem, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
+  (run_stages<P, C * 64>(mem, std::make_integer_sequence<int, (Stages - C * 64 < 64 ? Stages - C * 64 : 64)>{}), ...);
+}
+} // namespace detail
+
+/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack.
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run(memory<Arguments, Results> mem) {
+  constexpr int stages = static_cast<int>(P::value.used.stages);
+  constexpr index_t bytes = P::value.workspace;
+  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
+  mem.arena = arena;
+  detail::run_blocks<P, stages>(mem, std::make_integer_sequence<int, (stages + 63) / 64>{});
+}
+
+/// The program of the graph that `Make{}()` computes, as a constant. It is computed once when it fits a usual size, else twice.
+template <class Make>
+struct compiled {
+private:
+  static constexpr program_sizes usual{24, 96, 128, 256, 24, 12, 24, 12, 8};
+  static constexpr auto first = static_program<usual>(plan(optimize(Make{}())));
+  static constexpr auto fit() {
+    if constexpr (usual.holds(first.used)) return first;
+    else return static_program<first.used>(plan(optimize(Make{}())));
+  }
+
+public:
+  static constexpr auto value = fit();
+};
+
+} // namespace varve::loop

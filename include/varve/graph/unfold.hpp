@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/known.hpp>
+#include <varve/graph/program.hpp>
+
+/// @file
+/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here, and
+/// `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain shift or zero.
+namespace varve::loop {
+
+/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
+struct axis_index {
+  int dim = -1;
+  index_t offset = 0, coef = 0;
+  friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
+};
+
+/// One node at one index map.
+struct instance {
+  enum class form : unsigned char { value, alias, zero, load } as = form::value;
+  int node = 0;
+  int map = 0;  // first axis_index
+  int next = -1; // further instance of the node
+  int args = 0, count = 0;
+};
+
+/// Part of an iteration space.
+struct box {
+  index_t lo[max_rank]{}, hi[max_rank]{};
+};
+
+/// Sizes without the ones: what an iteration space is.
+constexpr dims squeeze(dims const& s) {
+  dims r;
+  for (int k = 0; k < s.n; ++k)
+    if (s.v[k] != 1) r.push_back(s.v[k]);
+  return r;
+}
+
+/// What unfolding asks of the planner: nodes whose values are found in memory.
+struct facts {
+  graph const& g;
+  std::vector<known> const& what;
+  std::vector<char> const& stored;     // the node has a buffer
+  std::vector<char> const& opaque;     // the node is never computed in a loop
+  std::vector<int> const& group;       // of a stored node
+};
+
+struct unfolding {
+  facts const& f;
+  int group;      // stored nodes of this group are computed, not loaded
+  bool explore;   // follow all branches, without boxes
+  int self = -1;  // while exploring: the root itself
+  box range{};
+  std::vector<int> head{};
+  std::vector<axis_index> maps{};
+  std::vector<instance> all{};
+  std::vector<int> args{};
+  int highest = -1;
+  int cut_dim = -1; // set when the box must be split at cut_at
+  index_t cut_at = 0;
+
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1) {}
+
+  constexpr void clear() {
+    for (instance const& i : all) head[static_cast<std::size_t>(i.node)] = -1;
+    maps.clear(), all.clear(), args.clear();
+    highest = cut_dim = -1;
+  }
+  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+
+  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
+  constexpr int demand(int n, axis_index const* m) {
+    dims const& s = sizes(n);
+    axis_index mine[max_rank]{};
+    for (int k = 0; k < s.n; ++k)
+      if (s.v[k] != 1) mine[k] = m[k];
+    for (int i = head[static_cast<std::size_t>(n)]; i >= 0; i = all[static_cast<std::size_t>(i)].next) {
+      int const at = all[static_cast<std::size_t>(i)].map;
+      bool same = true;
+      for (int k = 0; k < s.n && same; ++k) same = maps[static_cast<std::size_t>(at + k)] == mine[k];
+      if (same) return i;
+    }
+    int const id = static_cast<int>(all.size());
+    instance in;
+    in.node = n, in.map = static_cast<int>(maps.size()), in.next = head[static_cast<std::size_t>(n)];
+    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
+    all.push_back(in);
+    head[static_cast<std::size_t>(n)] = id;
+    if (n > highest) highest = n;
+    return id;
+  }
+  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
+  static constexpr void identity(dims const& s, axis_index* m) {
+    int d = 0;
+    for (int k = 0; k < s.n; ++k) {
+      m[k] = {};
+      if (s.v[k] != 1) m[k] = {d++, 0, 1};
+    }
+  }
+  constexpr bool is_identity(instance const& i, dims const& space) const {
+    dims const& s = sizes(i.node);
+    if (!(squeeze(s) == space)) return false;
+    axis_index m[max_rank]{};
+    identity(s, m);
+    for (int k = 0; k < s.n; ++k)
+      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
+    return true;
+  }
+  constexpr bool is_leaf(int n) const {
+    auto const k = static_cast<std::size_t>(n);
+    if (f.what[k] == known::placeholder || f.opaque[k]) return true;
+    return f.stored[k] && (explore ? n != self : f.group[k] != group);
+  }
+
+  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
+  constexpr void run() {
+    for (int n = highest; n >= 0 && cut_dim < 0; --n)
+      for (int i = head[static_cast<std::size_t>(n)]; i >= 0 && cut_dim < 0; i = all[static_cast<std::size_t>(i)].next) expand(i);
+  }
+
+private:
+  constexpr void operand(int i, int n, axis_index const* m) {
+    int const a = demand(n, m);
+    args.push_back(a);
+    ++all[static_cast<std::size_t>(i)].count;
+  }
+  constexpr void expand(int i);
+  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
+  constexpr int inside(axis_index const& x, index_t from, index_t to) {
+    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
+    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
+    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
+    if (first >= from && last < to) return 1;
+    if (last < from || first >= to) return 0;
+    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
+    cut_dim = x.dim;
+    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
+    return -1;
+  }
+};
+
+constexpr void unfolding::expand(int i) {
+  int const n = all[static_cast<std::size_t>(i)].node;
+  node const& nd = f.g.nodes[static_cast<std::size_t>(n)];
+  auto const& edges = f.g.edges;
+  auto input = [&](int k) { return edges[static_cast<std::size_t>(nd.first + k)]; };
+  axis_index m[max_rank]{}, o[max_rank]{};
+  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = maps[static_cast<std::size_t>(all[static_cast<std::size_t>(i)].map + k)];
+  int const rank = nd.out.sizes.n;
+  all[static_cast<std::size_t>(i)].args = static_cast<int>(args.size());
+  auto form = [&](instance::form x) { all[static_cast<std::size_t>(i)].as = x; };
+  if (is_leaf(n)) return form(instance::form::load);
+  known const what = f.what[static_cast<std::size_t>(n)];
+  switch (what) {
+  case known::constant:
+  case known::arange: return;
+  case known::permute:
+    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  case known::reshape: {
+    dims const& s = sizes(input(0));
+    if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
+    int at = 0;
+    for (int k = 0; k < s.n; ++k) {
+      if (s.v[k] == 1) continue;
+      while (nd.out.sizes.v[at] == 1) ++at;
+      o[k] = m[at++];
+    }
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  }
+  case known::slice: {
+    dims const& a = nd.at[0];
+    for (int k = 0; k < rank; ++k) o[k] = m[k];
+    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
+    o[a[0]].coef *= a[3];
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  }
+  case known::slice_backward: {
+    dims const& a = nd.at[1];
+    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+    if (in == 0) return form(instance::form::zero);
+    if (in < 0) return;
+    m[a[0]].offset -= a[1];
+    operand(i, input(0), m);
+    return form(instance::form::alias);
+  }
+  case known::cat: {
+    int const axis = static_cast<int>(nd.at[0][0]);
+    index_t at = 0;
+    for (int k = 0; k < nd.count; ++k) {
+      index_t const size = sizes(input(k))[axis];
+      int const in = explore ? 1 : inside(m[axis], at, at + size);
+      if (in < 0) return;
+      if (in) {
+        for (int q = 0; q < rank; ++q) o[q] = m[q];
+        o[axis].offset -= at;
+        operand(i, input(k), o);
+        if (!explore) return form(instance::form::alias);
+      }
+      at += size;
+    }
+    return form(instance::form::alias);
+  }
+  case known::sum:
+  case known::amax:
+  case known::amin: { // few elements: unrolled
+    dims const& s = sizes(input(0));
+    bool const keep = nd.at[1][0] != 0;
+    dims count;
+    int at = 0;
+    int axes[max_rank]{};
+    for (int k = 0; k < s.n; ++k) {
+      if (nd.at[0].contains(k)) {
+        axes[count.n] = k;
+        count.push_back(s.v[k]);
+        at += keep;
+      } else {
+        o[k] = m[at++];
+      }
+    }
+    for (index_t e = 0; e < numel(count); ++e) {
+      index_t r = e;
+      for (int k = count.n - 1; k >= 0; --k) {
+        o[axes[k]] = {-1, r % count[k], 0};
+        r /= count[k];
+      }
+      operand(i, input(0), o);
+    }
+    return;
+  }
+  case known::mm: { // short inner dimension: unrolled
+    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+    dims const& s = sizes(input(0));
+    index_t const inner = s[s.n - (ta ? 2 : 1)];
+    axis_index const row = m[rank - 2], col = m[rank - 1];
+    for (index_t e = 0; e < inner; ++e) {
+      axis_index const c{-1, e, 0};
+      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
+      operand(i, input(0), m);
+      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
+      operand(i, input(1), m);
+    }
+    return;
+  }
+  case known::one_hot: // compares the operand with the last index
+    operand(i, input(0), m);
+    return;
+  default: break;
+  }
+  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
+    dims const& s = sizes(input(k));
+    int const shift = rank - s.n;
+    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
+    operand(i, input(k), o);
+  }
+  if (what == known::expand) form(instance::form::alias);
+}
+
+} // namespace varve::loop

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/rule_call.hpp>
+
+namespace varve {
+
+/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through the `vjp` rules afterwards.
+template <class Lv>
+struct grad_interpreter : Lv {
+  static constexpr char const* kind = "grad";
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    return [&](auto const&... t) {
+      auto y = op(t.primal...);
+      return this->record(*this, op, y, t...);
+    }(this->open_tracked(x)...);
+  }
+
+  /// A constant: tracked by no tape.
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close_tracked(*this, v);
+  }
+};
+
+} // namespace varve

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/rule_call.hpp>
+
+namespace varve {
+
+/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over the operands that have one.
+/// One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose `open_dual` and `close_dual` are all that differs.
+template <class Lv>
+struct jvp_interpreter : Lv {
+  static constexpr char const* kind = "jvp";
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    return [&](auto const&... d) {
+      auto y = op(d.primal...);
+      return this->close_dual(*this, y, tangent(op, y, d...));
+    }(this->open_dual(x)...);
+  }
+
+  /// A constant: its tangent is zeros.
+  template <class V>
+  constexpr auto lift_with(V const& v, V const& zeros) const {
+    return this->close_dual(*this, v, zeros);
+  }
+};
+
+} // namespace varve

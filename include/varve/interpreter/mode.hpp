@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/dispatch.hpp>
+
+namespace varve {
+
+/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args) { ...; return op(args...); } };`
+/// `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)` visits the operands. One `process` serves both worlds: under
+/// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
+template <class Derived>
+struct dispatch_mode {};
+
+/// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
+template <class Lv, class M>
+struct mode_interpreter : Lv {
+  static constexpr char const* kind = "mode";
+  M* mode = nullptr;
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    return this->close(*this, mode->process(op, this->open_plain(x)...));
+  }
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close(*this, v);
+  }
+};
+
+/// Calls `f` on every operand of a call, whether they come one by one (static values) or boxed (tensors).
+template <class F, class... X>
+constexpr void for_each_value(F&& f, X const&... x) {
+  auto visit = [&](auto const& v) {
+    if constexpr (value<decltype(v)>) f(v);
+    else
+      for (auto const& t : v) f(t);
+  };
+  (visit(x), ...);
+}
+
+} // namespace varve

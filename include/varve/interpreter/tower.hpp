@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <tuple>
+#include <varve/interpreter/rule_call.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Does a value contain the interpreter of level `L`, at any depth, its tangents included?
+template <int L, class V>
+struct contains_level : std::false_type {};
+template <int L, class I, class V, class E>
+struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
+
+template <int L, class V>
+constexpr auto const& find_level(V const& v) {
+  if constexpr (V::interpreter::level == L) return v.in;
+  else if constexpr (contains_level<L, decltype(v.value)>::value) return find_level<L>(v.value);
+  else return find_level<L>(v.extra);
+}
+template <int L>
+constexpr auto interpreter_at() {
+  return std::tuple<>{};
+}
+template <int L, class X, class... R>
+constexpr auto interpreter_at(X const& x, R const&... r) {
+  if constexpr (contains_level<L, X>::value) return std::make_tuple(find_level<L>(x));
+  else return interpreter_at<L>(r...);
+}
+} // namespace detail
+
+/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may be seen through (the join of the towers).
+template <int Below, class... X>
+constexpr auto tower_of(X const&... x) {
+  return [&]<int... L>(std::integer_sequence<int, L...>) {
+    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
+  }(std::make_integer_sequence<int, Below - 1>{});
+}
+
+/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of cotangents are fixed by it.
+template <std::size_t K, class Tower, class V>
+constexpr auto lift_to(Tower const& tower, V const& v) {
+  if constexpr (K == 0) {
+    return v;
+  } else {
+    using I = std::tuple_element_t<K - 1, Tower>;
+    auto const& in = std::get<K - 1>(tower);
+    if constexpr (at_level<V, I::level>) {
+      auto const inner = lift_to<K - 1>(tower, v.value);
+      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
+      else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
+    } else {
+      auto const inner = lift_to<K - 1>(tower, v);
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      else return in.lift(inner);
+    }
+  }
+}
+
+/// Lifts through the whole tower.
+template <class Tower, class V>
+constexpr auto lift_to_all(Tower const& tower, V const& v) {
+  return lift_to<std::tuple_size_v<Tower>>(tower, v);
+}
+
+} // namespace varve

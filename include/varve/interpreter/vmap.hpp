@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/rule_call.hpp>
+
+namespace varve {
+
+/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped operand runs by its `batch` rule, others pass.
+/// The batch size is a fact: a type for static values, a number otherwise.
+template <class Lv, class N>
+struct vmap_interpreter : Lv {
+  static constexpr char const* kind = "vmap";
+  [[no_unique_address]] N n;
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
+  }
+
+  template <class S>
+  static constexpr auto logical_shape(S const& s) {
+    return on_dims(detail::drop_first, s);
+  }
+  /// A constant, repeated over the batch.
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close_batched(*this, operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{materialize(operand<V, std::false_type>{v, {}}, n), {}});
+  }
+};
+
+} // namespace varve

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <varve/core/dtype.hpp>
+#include <varve/kernel/pointwise.hpp>
+
+/// @file
+/// Conversion between the six element types.
+namespace varve::kernel {
+
+/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the smallest integer of 32 or 64 bits, as
+/// x86 has it; uint8 takes the low bits of that), integers wrap.
+template <class To, class From>
+constexpr To cast(From x) {
+  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
+    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
+    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
+  } else return static_cast<To>(x);
+}
+
+namespace detail {
+template <class To, class From>
+struct cast_element {
+  To operator()(From x) const { return kernel::cast<To>(x); }
+};
+template <class To>
+loop convert_from(dtype from) {
+  return on_dtype(from, "convert", []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
+}
+} // namespace detail
+
+/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
+  return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
+}
+/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands must be those of the dtypes.
+template <class = void>
+void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
+  if (to == from) kernel::copy_strided(sizes, out, in);
+  else kernel::pointwise(sizes, out, &in, 1, kernel::convert_loop<>(to, from));
+}
+
+} // namespace varve::kernel

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cmath>
+#include <varve/kernel/arithmetic.hpp>
+#include <varve/kernel/constant_math.hpp>
+#include <varve/kernel/exponential.hpp>
+#include <varve/kernel/simd.hpp>
+
+/// @file
+/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
+/// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
+namespace varve::kernel {
+
+/// e^x.
+template <floating T>
+constexpr T exp(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::exp(x));
+  return std::exp(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> exp(batch<T> const& x) {
+  return exponential::exp(x);
+}
+/// e^x - 1 without cancellation near 0.
+template <floating T>
+constexpr T expm1(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::expm1(x));
+  return std::expm1(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> expm1(batch<T> const& x) {
+  return exponential::expm1(x);
+}
+/// Natural logarithm.
+template <floating T>
+constexpr T log(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log(x));
+  return std::log(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> log(batch<T> const& x) {
+  return library::log(x);
+}
+/// log(1 + x) without cancellation near 0.
+template <floating T>
+constexpr T log1p(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log1p(x));
+  return std::log1p(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> log1p(batch<T> const& x) {
+  return kernel::select<T>(x == batch<T>(T(0)), x, library::log1p(x)); // keeps the sign of zero
+}
+/// Sine of an angle in radians.
+template <floating T>
+constexpr T sin(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sin(x));
+  return std::sin(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  return library::sin(x);
+}
+/// Cosine of an angle in radians.
+template <floating T>
+constexpr T cos(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::cos(x));
+  return std::cos(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  return library::cos(x);
+}
+/// Tangent of an angle in radians.
+template <floating T>
+constexpr T tan(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tan(x));
+  return std::tan(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> tan(batch<T> const& x) {
+  return library::tan(x);
+}
+/// Hyperbolic tangent.
+template <floating T>
+constexpr T tanh(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tanh(x));
+  return std::tanh(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> tanh(batch<T> const& x) {
+  return exponential::tanh(x);
+}
+/// 1 / (1 + e^-x), without overflow for any x.
+template <floating T>
+constexpr T sigmoid(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sigmoid(x));
+  T const e = std::exp(x < 0 ? x : -x);
+  return (x < 0 ? e : T(1)) / (1 + e);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
+  return exponential::sigmoid(x);
+}
+/// Error function.
+template <floating T>
+constexpr T erf(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::erf(x));
+  return std::erf(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> erf(batch<T> const& x) {
+  return library::erf(x);
+}
+/// Square root, correctly rounded; NaN below 0.
+template <floating T>
+constexpr T sqrt(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sqrt(x));
+  return std::sqrt(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sqrt(batch<T> const& x) {
+  return library::sqrt(x);
+}
+/// 1 / x, exactly rounded (unlike the hardware's estimate).
+template <floating T>
+constexpr T reciprocal(T x) {
+  return T(1) / x;
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> reciprocal(batch<T> const& x) {
+  return batch<T>(T(1)) / x;
+}
+
+/// x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1 (PyTorch).
+template <arithmetic T>
+constexpr T pow(T x, T y) {
+  if constexpr (floating<T>) {
+    if (std::is_constant_evaluated()) return constant::narrow<T>(constant::pow(x, y));
+    return std::pow(x, y);
+  } else {
+    if constexpr (std::is_signed_v<T>)
+      if (y < 0) return static_cast<T>(x == 1 ? 1 : x == T(-1) ? (y % 2 ? -1 : 1) : 0);
+    std::uint64_t r = 1, b = static_cast<std::uint64_t>(x);
+    for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1, b *= b)
+      if (e & 1) r *= b;
+    return static_cast<T>(r);
+  }
+}
+template <lane T>
+VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
+  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
+}
+
+} // namespace varve::kernel

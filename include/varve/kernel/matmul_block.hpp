@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <varve/core/dims.hpp>
+#include <varve/kernel/simd.hpp>
+
+/// @file
+/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
+namespace varve::kernel {
+
+namespace detail {
+/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int registers = 32;
+#else
+inline constexpr int registers = 16;
+#endif
+/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
+inline constexpr int block_rows = registers == 32 ? 12 : 6;
+/// Columns of a block.
+template <class T>
+inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
+
+/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
+template <class T, int Rows, int Batches>
+VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
+                                 bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  V sum[Rows][Batches];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V row[Batches];
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      V const x(a[i * a_row]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
+    }
+    a += a_col;
+    b += b_row;
+  }
+  if (cols == Batches * L) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) {
+        T* const to = c + i * c_row + j * L;
+        kernel::store(to, accumulate ? V(kernel::load(to) + sum[i][j]) : sum[i][j]);
+      }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) {
+      T* const to = c + i * c_row + j * L;
+      index_t const rest = cols - j * L;
+      if (rest >= L) kernel::store(to, accumulate ? V(kernel::load(to) + sum[i][j]) : sum[i][j]);
+      else if (rest > 0) {
+        auto const n = static_cast<std::size_t>(rest);
+        kernel::store_first(to, n, accumulate ? V(kernel::load_first(to, n) + sum[i][j]) : sum[i][j]);
+      }
+    }
+}
+} // namespace detail
+
+} // namespace varve::kernel

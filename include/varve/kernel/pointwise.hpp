@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <varve/core/dims.hpp>
+#include <varve/kernel/simd.hpp>
+#include <varve/kernel/strided.hpp>
+
+/// @file
+/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes, strides and broadcasting.
+namespace varve::kernel {
+
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the inputs.
+using loop = void (*)(std::size_t n, void* out, void const* const* in);
+
+/// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
+template <class F>
+concept scalar_only = requires { requires F::scalar_only; };
+
+namespace detail {
+template <class V, std::size_t>
+using same = V;
+template <class F, class V, std::size_t... I>
+constexpr bool maps_batches(std::index_sequence<I...>) {
+  return requires(F const& f, same<V, I> const&... x) {
+    { f(x...) } -> std::convertible_to<V>;
+  };
+}
+/// Whether `F` is run on batches of `In`.
+template <class Out, class In, class F, int Arity>
+constexpr bool vectorized() {
+  if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
+  else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
+}
+template <class Out, class In, class F, std::size_t... I>
+void run(std::size_t n, Out* out, void const* const* in, std::index_sequence<I...>) {
+  F const f{};
+  std::size_t i = 0;
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(I)>()) {
+    for (; i + lanes<In> <= n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(static_cast<In const*>(in[I]) + i)...)));
+    if (i < n) kernel::store_first(out + i, n - i, batch<In>(f(kernel::load_first(static_cast<In const*>(in[I]) + i, n - i)...)));
+  } else {
+    for (; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<In const*>(in[I])[i]...));
+  }
+}
+} // namespace detail
+
+/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
+/// takes them and `Out` is `In`, the tail as one partial batch (lanes past the end hold 0); otherwise element by element.
+template <class Out, class In, class F, int Arity>
+void contiguous(std::size_t n, void* out, void const* const* in) {
+  detail::run<Out, In, F>(n, static_cast<Out*>(out), in, std::make_index_sequence<Arity>{});
+}
+
+namespace detail {
+inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
+
+/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
+VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
+  alignas(64) unsigned char packed[max_operands][block * 8];
+  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
+  index_t const n = w.size[w.rank - 1];
+  index_t const* stride = w.stride[w.rank - 1];
+  bool direct = true;
+  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
+  do {
+    for (index_t i = 0; i < n; i += direct ? n : block) {
+      index_t const m = direct || n - i < block ? n - i : block;
+      void* p[max_operands];
+      for (int k = 0; k < w.count; ++k) {
+        char* const source = w.data[k] + i * stride[k];
+        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
+        if (k == 0 || p[k] == source || repeated[k] == source) continue;
+        bool const broadcast = stride[k] == 0;
+        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m, w.itemsize[k]);
+        repeated[k] = broadcast ? source : nullptr;
+      }
+      f(static_cast<std::size_t>(m), p[0], p + 1);
+      if (p[0] == packed[0]) detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
+    }
+  } while (w.next());
+}
+
+/// Short rows: as many as fit are packed together.
+VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
+  alignas(64) unsigned char packed[max_operands][block * 8];
+  char* target[block];
+  index_t const n = w.size[w.rank - 1], rows = block / n;
+  index_t const* stride = w.stride[w.rank - 1];
+  bool adjacent[max_operands], constant[max_operands];
+  char* start[max_operands];
+  for (int k = 0; k < w.count; ++k) {
+    adjacent[k] = w.adjacent(k);
+    constant[k] = k > 0 && w.constant(k);
+    start[k] = w.data[k];
+    if (constant[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
+  }
+  for (bool more = true; more;) {
+    index_t r = 0;
+    for (; more && r < rows; ++r) {
+      target[r] = w.data[0];
+      for (int k = 1; k < w.count; ++k)
+        if (!adjacent[k] && !constant[k]) detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
+      more = w.next();
+    }
+    void* p[max_operands];
+    for (int k = 0; k < w.count; ++k) {
+      p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
+      start[k] += r * n * w.itemsize[k];
+    }
+    f(static_cast<std::size_t>(r * n), p[0], p + 1);
+    if (!adjacent[0])
+      for (index_t i = 0; i < r; ++i) detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
+  }
+}
+} // namespace detail
+
+/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an
+/// empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor itself.
+VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
+  index_t const n = numel(sizes);
+  if (n == 0) return;
+  bool contiguous = detail::is_contiguous(sizes, out.strides);
+  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
+  if (contiguous) {
+    void const* p[detail::max_operands];
+    for (int k = 0; k < count; ++k) p[k] = in[k].data;
+    return f(static_cast<std::size_t>(n), out.data, p);
+  }
+  detail::walk w(sizes, out, in, count);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
+  else detail::pointwise_short_rows(w, f);
+}
+
+} // namespace varve::kernel

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <varve/core/dtype.hpp>
+#include <varve/kernel/arithmetic.hpp>
+#include <varve/kernel/reduce_row.hpp>
+#include <varve/kernel/strided.hpp>
+
+/// @file
+/// Reductions over any set of axes of strided memory.
+namespace varve::kernel {
+
+/// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
+enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
+
+/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that of the input.
+constexpr dtype reduced_dtype(reduction r, dtype in) {
+  if (r == reduction::any || r == reduction::all) return dtype::bool_;
+  return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
+}
+
+namespace detail {
+/// The typed parts of one reduction; `result` points to results of its type and is folded into, not overwritten.
+struct reducer {
+  void (*clear)(index_t n, void* result);
+  void (*row)(index_t n, void const* in, void* result);
+  void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
+  int itemsize;
+};
+template <class Fold, class T>
+constexpr reducer make_reducer() {
+  return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
+}
+template <class T>
+reducer reducer_of(reduction r) {
+  switch (r) {
+  case reduction::sum: return detail::make_reducer<sum_fold, T>();
+  case reduction::prod: return detail::make_reducer<prod_fold, T>();
+  case reduction::max: return detail::make_reducer<max_fold, T>();
+  case reduction::min: return detail::make_reducer<min_fold, T>();
+  case reduction::any: return detail::make_reducer<any_fold, T>();
+  default: return detail::make_reducer<all_fold, T>();
+  }
+}
+
+/// The sizes and strides of the axes in (or not in) a bit mask.
+struct axis_set {
+  dims sizes, strides;
+  axis_set(dims const& all, index_t const* s, unsigned axes, bool inside) {
+    for (int d = 0; d < all.n; ++d)
+      if (((axes >> d & 1u) != 0) == inside) sizes.push_back(all.v[d]), strides.push_back(s[d]);
+  }
+};
+
+VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+  axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
+  index_t const results = numel(kept.sizes);
+  r.clear(results, out);
+  if (numel(sizes) == 0) return;
+  dims const out_strides = contiguous_strides(kept.sizes);
+  operand const source(in.data, kept.strides.v, in.itemsize);
+  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
+  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
+  index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
+  index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
+  bool const rows = step == in.itemsize || n == 1;
+  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
+    do {
+      from.data[0] = to.data[1];
+      do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
+      while (from.next());
+    } while (to.next());
+    return;
+  }
+  constexpr index_t block = 256;
+  alignas(64) unsigned char packed[block * 8];
+  do {
+    for (index_t j = 0; j < m; ++j) {
+      from.data[0] = to.data[1] + j * in_step;
+      void* const result = to.data[0] + j * to_step;
+      do {
+        if (rows) r.row(n, from.data[0], result);
+        else
+          for (index_t i = 0; i < n; i += block) {
+            index_t const k = n - i < block ? n - i : block;
+            detail::gather(packed, in.itemsize, from.data[0] + i * step, step, k, in.itemsize);
+            r.row(k, packed, result);
+          }
+      } while (from.next());
+    }
+  } while (to.next());
+}
+} // namespace detail
+
+/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order, contiguous, with `reduced_dtype`. An empty
+/// reduction gives 0, 1, false or true; for `max` and `min` it is `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
+template <class = void>
+VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
+  if (r == reduction::max || r == reduction::min)
+    for (int d = 0; d < sizes.n; ++d)
+      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0) refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
+  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes, out);
+}
+
+namespace detail {
+/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least) element; NaN wins over all.
+template <bool Greatest, class T>
+void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
+  auto const* p = static_cast<T const*>(in);
+  auto& value = *static_cast<T*>(best_value);
+  constexpr index_t block = 1024;
+  for (index_t i = 0; i < n; i += block) {
+    index_t const m = n - i < block ? n - i : block;
+    T extreme = p[i];
+    if constexpr (Greatest) fold_row<max_fold, T>(m, p + i, &extreme);
+    else fold_row<min_fold, T>(m, p + i, &extreme);
+    bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
+    if (!better) continue;
+    index_t k = i;
+    while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
+    value = extreme;
+    *best = start + k;
+  }
+}
+template <class T>
+auto extreme_finder(bool greatest) {
+  return greatest ? find_extreme<true, T> : find_extreme<false, T>;
+}
+} // namespace detail
+
+/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in row-major order. `out` receives the
+/// kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`, `torch.argmin`)
+template <class = void>
+VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
+  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
+    refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
+  auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
+  constexpr index_t block = 256;
+  alignas(64) unsigned char packed[block * 8];
+  alignas(8) unsigned char value[8];
+  auto scan = [&](char const* p, index_t n, index_t stride, index_t start, std::int64_t* best) {
+    if (stride == in.itemsize || n == 1) return find(n, p, start, value, best);
+    for (index_t i = 0; i < n; i += block) {
+      index_t const k = n - i < block ? n - i : block;
+      detail::gather(packed, in.itemsize, p + i * stride, stride, k, in.itemsize);
+      find(k, packed, start + i, value, best);
+    }
+  };
+  // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
+  bool const whole = axis < 0 || sizes.n == 0;
+  if (whole && detail::is_contiguous(sizes, in.strides)) return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
+  int const scanned = whole ? sizes.n - 1 : axis;
+  detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
+  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
+  for (index_t k = 0; k < positions; ++k) {
+    auto const* p = static_cast<char const*>(in.data);
+    index_t rest = k;
+    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--]) p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
+    scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
+  }
+}
+
+} // namespace varve::kernel

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <varve/config.hpp>
+#include <varve/core/dims.hpp>
+
+/// @file
+/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
+namespace varve::kernel {
+
+/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast), and bytes of one element.
+struct operand {
+  void* data;
+  index_t const* strides;
+  int itemsize;
+  operand() = default;
+  operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
+  /// An input: only read, though held as one kind of pointer with the output.
+  operand(void const* d, index_t const* s, int bytes) : data(const_cast<void*>(d)), strides(s), itemsize(bytes) {}
+};
+
+namespace detail {
+inline constexpr int max_operands = 9; // an output and eight inputs
+
+inline bool is_contiguous(dims const& sizes, index_t const* strides) {
+  index_t expected = 1;
+  for (int d = sizes.n - 1; d >= 0; --d) {
+    if (sizes.v[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes.v[d];
+  }
+  return true;
+}
+
+template <int Bytes>
+inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
+  if (to_stride == Bytes && from_stride == Bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(n * Bytes));
+    return;
+  }
+  for (index_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, Bytes);
+}
+/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
+inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
+  auto* const t = static_cast<char*>(to);
+  auto const* const s = static_cast<char const*>(from);
+  if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
+  else detail::gather_items<1>(t, to_stride, s, from_stride, n);
+}
+
+/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost, neighbours merged where every operand allows.
+struct walk {
+  int rank = 0, count = 0;
+  index_t size[max_rank]{}, at[max_rank]{};
+  index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
+  char* data[max_operands];               // the current row
+  int itemsize[max_operands];
+
+  walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
+    for (int k = 0; k < count; ++k) {
+      operand const& o = k == 0 ? out : in[k - 1];
+      data[k] = static_cast<char*>(o.data);
+      itemsize[k] = o.itemsize;
+    }
+    for (int d = 0; d < sizes.n; ++d) {
+      if (sizes.v[d] == 1) continue;
+      index_t s[max_operands];
+      for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
+      int place = rank;
+      while (place > 0 && is_outer(s, stride[place - 1])) --place;
+      for (int e = rank; e > place; --e) move(e, e - 1);
+      size[place] = sizes.v[d];
+      for (int k = 0; k < count; ++k) stride[place][k] = s[k];
+      ++rank;
+    }
+    merge();
+    if (rank == 0) {
+      size[0] = rank = 1;
+      for (int k = 0; k < count; ++k) stride[0][k] = itemsize[k];
+    }
+  }
+
+  /// Moves to the next row; false after the last, when everything is back at the first.
+  bool next() {
+    for (int d = rank - 2; d >= 0; --d) {
+      bool const wraps = ++at[d] == size[d];
+      if (wraps) at[d] = 0;
+      for (int k = 0; k < count; ++k) data[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
+      if (!wraps) return true;
+    }
+    return false;
+  }
+  /// Whether an operand's elements follow each other in the order of the walk.
+  bool adjacent(int k) const {
+    index_t expected = itemsize[k];
+    for (int d = rank - 1; d >= 0; expected *= size[d--])
+      if (stride[d][k] != expected) return false;
+    return true;
+  }
+  /// Whether an operand is one element, broadcast.
+  bool constant(int k) const {
+    for (int d = 0; d < rank; ++d)
+      if (stride[d][k] != 0) return false;
+    return true;
+  }
+
+private:
+  static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
+  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in neither decides.
+  bool is_outer(index_t const* a, index_t const* b) const {
+    for (int k = 0; k < count; ++k)
+      if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
+    return false;
+  }
+  void move(int to, int from) {
+    size[to] = size[from];
+    for (int k = 0; k < count; ++k) stride[to][k] = stride[from][k];
+  }
+  void merge() {
+    int last = 0;
+    for (int d = 1; d < rank; ++d) {
+      bool fits = true;
+      for (int k = 0; k < count; ++k) fits = fits && stride[last][k] == stride[d][k] * size[d];
+      index_t const n = fits ? size[last] * size[d] : size[d];
+      if (!fits) ++last;
+      move(last, d);
+      size[last] = n;
+    }
+    if (rank > 0) rank = last + 1;
+  }
+};
+
+/// A transposition in tiles, so that neither side leaves the first cache between uses of one of its lines.
+template <int Bytes>
+inline void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
+  constexpr index_t tile = 32;
+  for (index_t r = 0; r < rows; r += tile)
+    for (index_t c = 0; c < cols; c += tile)
+      for (index_t i = r; i < rows && i < r + tile; ++i)
+        detail::gather_items<Bytes>(to + i * to_row + c * to_col, to_col, from + i * from_row + c * from_col, from_col, cols - c < tile ? cols - c : tile);
+}
+} // namespace detail
+
+/// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
+VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
+  index_t const n = numel(sizes);
+  if (n == 0) return;
+  if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
+    std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
+    return;
+  }
+  detail::walk w(sizes, out, &in, 1);
+  int const inner = w.rank - 1;
+  int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
+  for (int d = 0; d < inner; ++d)
+    if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
+  if (across < 0) {
+    do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
+    while (w.next());
+    return;
+  }
+  index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
+  w.size[across] = 1; // the walk stays on the other dimensions
+  do {
+    auto const tiles = in.itemsize == 4 ? detail::copy_tiles<4> : in.itemsize == 8 ? detail::copy_tiles<8> : in.itemsize == 2 ? detail::copy_tiles<2> : detail::copy_tiles<1>;
+    tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
+  } while (w.next());
+}
+
+} // namespace varve::kernel

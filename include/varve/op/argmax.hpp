@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/reshape.hpp>
+#include <varve/rule/reduction.hpp>
+
+namespace varve {
+
+/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis}, {keepdim}}.
+template <>
+struct rules<argmax_t> : rule::reduction {
+  static constexpr bool differentiable = false;
+  template <class T>
+  using result = std::int64_t;
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    if (in[0].sizes.n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0) refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
+    meta m = reduction::shape(at, in, n);
+    m.type = dtype::int64;
+    return m;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = 0;
+    if (x.sizes.n == 0) return;
+    int const a = static_cast<int>(at[0][0]);
+    dims first = x.sizes;
+    first[a] = 1;
+    auto greater = [](T v, T r) { return v > r || (v != v && r == r); };
+    detail::for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [&](R& r, T const& v) {
+      T const* p = &v;
+      for (index_t k = 1; k < x.sizes[a]; ++k)
+        if (greater(p[k * x.strides[a]], p[r * x.strides[a]])) r = k;
+    });
+  }
+};
+
+template <value X, class... A>
+constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
+  if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
+  else return detail::reduce<argmax_t>(x, at...);
+}
+
+} // namespace varve

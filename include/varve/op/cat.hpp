@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <tuple>
+#include <varve/op/slice.hpp>
+#include <varve/op/reshape.hpp>
+
+namespace varve {
+
+/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
+template <>
+struct rules<cat_t> {
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const a = static_cast<int>(at[0][0]);
+    dims x = in[0].sizes, y = in[1].sizes;
+    bool fits = x.n == y.n && x.n > 0;
+    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
+    if (!fits) refuse::shapes_do_not_match("cat", x, y);
+    x[a] += y[a];
+    return {promote_types(in[0].type, in[1].type), x};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
+    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const rest{out.data + shift, y.sizes, out.strides};
+    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+  }
+  /// {axis, start, stop, 1} of the first or second part.
+  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
+    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
+  }
+  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
+    auto f = [](dims const& a, dims const& s, dims const& t) {
+      int const k = static_cast<int>(a[0]);
+      return dims{k, s[k], s[k] + t[k], 1};
+    };
+    return on_dims(f, axis, shape_of(x), shape_of(y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
+  }
+  template <class Op, class N, class X, class Y>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
+    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
+  }
+};
+
+namespace detail {
+template <std::size_t From, std::size_t Count, class A, class T>
+constexpr auto join_range(A const& axis, T const& values) {
+  if constexpr (Count == 1) {
+    return std::get<From>(values);
+  } else {
+    auto x = join_range<From, Count / 2>(axis, values);
+    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
+    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
+                        type_fact(x), type_fact(y));
+    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
+    return bind<cat_t>(a)(to(x, type), to(y, type));
+  }
+}
+/// Joins [from, from + count) of a sequence of values of one type (tensors).
+template <class A, class T>
+auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+  if (count == 1) return values[from];
+  auto x = join_sequence(axis, values, from, count / 2);
+  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
+  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
+  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
+}
+template <class T>
+concept tuple_like = requires { std::tuple_size<T>::value; };
+} // namespace detail
+
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+template <class X, class A>
+constexpr auto cat_t::operator()(X const& values, A const& axis) const {
+  if constexpr (detail::tuple_like<X>) return detail::join_range<0, std::tuple_size<X>::value>(detail::as_fact(axis), values);
+  else {
+    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
+    return detail::join_sequence(to_dims(detail::as_fact(axis)), values, 0, values.size());
+  }
+}
+template <class X>
+constexpr auto cat_t::operator()(X const& values) const {
+  return (*this)(values, varve::axis<0>);
+}
+
+/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
+inline constexpr struct stack_t {
+  template <class X, class A = ints<0>>
+  constexpr auto operator()(X const& values, A const& axis = {}) const {
+    if constexpr (detail::tuple_like<X>) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
+      }(std::make_index_sequence<std::tuple_size<X>::value>{});
+    } else {
+      auto wide = values;
+      for (auto& v : wide) v = unsqueeze(v, axis);
+      return cat(wide, axis);
+    }
+  }
+} stack{};
+
+} // namespace varve

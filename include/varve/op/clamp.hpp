@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/compare.hpp>
+#include <varve/op/where.hpp>
+#include <varve/op/mul.hpp>
+
+namespace varve {
+
+/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The derivative passes inside and at the bounds (torch.clamp).
+inline constexpr struct clamp_t {
+  template <value X, class Lo, class Hi = none_t>
+  constexpr auto operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+    static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
+    auto raise = [](auto const& v, auto const& lo) { return where(lt(v, lo), lo, v); };
+    auto lower = [](auto const& v, auto const& hi) { return where(gt(v, hi), hi, v); };
+    if constexpr (is_none<Lo>) return lower(x, high);
+    else if constexpr (is_none<Hi>) return raise(x, low);
+    else return lower(raise(x, low), high);
+  }
+} clamp{};
+
+} // namespace varve

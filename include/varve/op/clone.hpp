@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/rule/linear.hpp>
+#include <varve/value/tensor.hpp>
+
+namespace varve {
+
+/// A copy in row-major order.
+inline constexpr struct clone_t {
+  static constexpr auto op_name = "clone";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return bound<clone_t>{}(x);
+  }
+} clone{};
+
+template <>
+struct rules<clone_t> : rule::linear {
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  /// Static values have no memory to share; tensors are copied by `make`.
+  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
+  static tensor make(attributes const&, tensor const& x);
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&) {
+    return g;
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+/// The value itself when its elements follow one another in row-major order, else a copy.
+inline constexpr struct contiguous_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    if constexpr (std::is_same_v<X, tensor>) return !x.is_wrapped() && x.is_contiguous() ? x : tensor(clone(x));
+    else return x;
+  }
+} contiguous{};
+
+} // namespace varve

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
+#include <varve/kernel/pointwise.hpp>
+#include <varve/op/expand.hpp>
+#include <varve/op/factory.hpp>
+#include <varve/op/full_like.hpp>
+#include <varve/op/to.hpp>
+
+namespace varve {
+
+/// Uninitialized memory; attributes {shape, {dtype}}.
+inline constexpr struct empty_t {
+  static constexpr auto op_name = "empty";
+  template <class = void>
+  tensor operator()(dims const& sizes, dtype type = default_dtype) const;
+} empty{};
+/// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
+inline constexpr struct full_t {
+  static constexpr auto op_name = "full";
+} full_op{};
+/// 0, 1, ..., n - 1; attributes {{n}, {dtype}}.
+inline constexpr struct arange_t {
+  static constexpr auto op_name = "arange";
+} arange_op{};
+
+namespace detail {
+struct factory {
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr int arity = 0;
+  static constexpr bool differentiable = false;
+  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+};
+/// Calls a factory through the thread's stack, though no operand brings it there.
+template <class Op, class... X>
+tensor create(Op const& op, X const&... x) {
+  return backend<tensor_base>::call(op, x...);
+}
+} // namespace detail
+
+template <>
+struct rules<empty_t> : detail::factory {
+  static tensor make(attributes const& at) { return tensor::empty(at[0], static_cast<dtype>(at[1][0])); }
+};
+template <>
+struct rules<arange_t> : detail::factory {
+  static tensor make(attributes const& at) {
+    tensor r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "arange", [&]<class T>() {
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
+    });
+    return r;
+  }
+};
+template <>
+struct rules<full_t> : rule::linear {
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+  static tensor make(attributes const& at, tensor const& v) {
+    tensor r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "full", [&]<class T>() {
+      T const e = v.item<T>();
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = e;
+    });
+    return r;
+  }
+  template <class Op>
+  static auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return to(sum(g), type_fact(x));
+  }
+  template <class Op, class N, class O>
+  static auto batch(Op const& op, N const& n, O const& o) {
+    return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <class>
+tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
+/// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
+template <number N>
+tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : default_dtype) {
+  return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
+}
+/// A tensor of zeros. (These are templates only to cost nothing unless used.)
+template <class = void>
+tensor zeros(dims const& sizes, dtype type = default_dtype) { return full(sizes, 0, type); }
+/// A tensor of ones.
+template <class = void>
+tensor ones(dims const& sizes, dtype type = default_dtype) { return full(sizes, 1, type); }
+/// 0, 1, ..., n - 1.
+template <class = void>
+tensor arange(index_t n, dtype type = dtype::int64) { return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)})); }
+/// The n x n identity.
+template <class T = tensor>
+T eye(index_t n, dtype type = default_dtype) {
+  T const i = arange(n);
+  return to(eq(reshape(i, dims{n, 1}), i), type);
+}
+
+template <class>
+tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) { return varve::arange(n[0]); }
+template <class S, class T, number N>
+tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
+  return varve::full(to_dims(sizes), v, static_cast<dtype>(to_dims(type)[0]));
+}
+
+} // namespace varve

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/kernel/math.hpp>
+#include <varve/op/mul.hpp>
+
+namespace varve {
+
+/// e to the x.
+template <>
+struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr auto kernel(auto x) { return kernel::exp(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
+};
+
+/// Natural logarithm.
+template <>
+struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr auto kernel(auto x) { return kernel::log(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
+};
+
+} // namespace varve

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/full_like.hpp>
+#include <varve/rule/linear.hpp>
+
+namespace varve {
+
+namespace detail {
+inline constexpr auto one_axis = [](dims const& axis, dims const& sizes) { return dims{wrap_axis(axis[0], sizes.n)}; };
+constexpr void check_index(char const* op, dims const& axis, dims const& x, dims const& index) {
+  bool fits = x.n == index.n;
+  for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
+  if (!fits) refuse::shapes_do_not_match(op, x, index);
+}
+} // namespace detail
+
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
+template <>
+struct rules<gather_t> {
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
+    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("gather index (int64 expected):", name(in[1].type));
+    return {in[0].type, in[1].sizes};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index) {
+    int const a = static_cast<int>(at[0][0]);
+    for_each_index(index.sizes, [&](dims const& i) {
+      dims from = i;
+      if (i.n) {
+        from[a] = index.at(i);
+        if (from[a] < 0 || from[a] >= x.sizes[a]) refuse::index_out_of_range("gather", from[a], x.sizes[a]);
+      }
+      out.at(i) = x.at(from);
+    });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& index) {
+    return op(d, index);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
+    return bind<scatter_add_t>(op.a)(full_like(x, 0), index, g);
+  }
+  template <class Op, class N, class X, class I>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
+    return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+  }
+};
+
+/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
+template <>
+struct rules<scatter_add_t> {
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 3;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
+    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
+    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
+    for (int k = 0; k < in[1].sizes.n; ++k)
+      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k]) refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
+    return {in[0].type, in[0].sizes};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index, strided<T const> source) {
+    int const a = static_cast<int>(at[0][0]);
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    for_each_index(index.sizes, [&](dims const& i) {
+      dims to = i;
+      if (i.n) {
+        to[a] = index.at(i);
+        if (to[a] < 0 || to[a] >= x.sizes[a]) refuse::index_out_of_range("scatter_add", to[a], x.sizes[a]);
+      }
+      out.at(to) = static_cast<R>(out.at(to) + source.at(i));
+    });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
+    return d;
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
+    return op(full_like(y, 0), index, d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {
+    return g;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& index, value auto const&) {
+    return bind<gather_t>(op.a)(g, index); // as in PyTorch, defined for equal shapes of index and source
+  }
+  template <class Op, class N, class X, class I, class S>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
+    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n), materialize(source, n));
+  }
+};
+
+template <value X, class A, value I>
+constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
+  return bind<gather_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index);
+}
+template <value X, class A, value I, value S>
+constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
+  return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
+}
+
+} // namespace varve

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
+#include <varve/op/clone.hpp>
+#include <varve/op/mul.hpp>
+#include <varve/rule/broadcasting.hpp>
+
+namespace varve {
+
+/// Operators that write into the memory of their first operand, a tensor, and return it. The other operand broadcasts to it; its dtype must not have a higher category.
+/// The version counter of the storage rises once (DT-2). Under `grad`, `jvp` and `vmap` use the functional forms: writing into a value seen through a transform is `transform_error`.
+template <class Tag>
+struct in_place {
+  template <value Y>
+  tensor const& operator()(tensor const& x, Y const& y) const {
+    bound<Tag>{}(x, y);
+    return x;
+  }
+};
+/// x becomes y, converted.
+inline constexpr struct copy__t : in_place<copy__t> {
+  static constexpr auto op_name = "copy_";
+} copy_{};
+/// x += y in memory.
+inline constexpr struct add__t : in_place<add__t> {
+  static constexpr auto op_name = "add_";
+} add_{};
+/// x *= y in memory.
+inline constexpr struct mul__t : in_place<mul__t> {
+  static constexpr auto op_name = "mul_";
+} mul_{};
+
+namespace detail {
+/// Refuses what may not be written, before anything is.
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, tensor const& y, dtype result) {
+  if (x.is_wrapped()) throw transform_error((std::string("varve: ") + op + ": a value seen through a transform cannot be written in place; use the functional operator").c_str());
+  if (!(broadcast(x.sizes(), y.sizes()) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), y.sizes());
+  if (category(result) > category(x.dtype()))
+    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
+  dims const &s = x.sizes(), &st = x.strides();
+  for (int k = 0; k < s.n; ++k)
+    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+}
+VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
+  tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
+  tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
+  dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
+  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
+  x.bump_version();
+  return x;
+}
+template <class Functional>
+struct mutation {
+  static constexpr op_kind kind = op_kind::mutation;
+  static constexpr int arity = 2;
+  static constexpr bool differentiable = false;
+  /// The schema: operand 0 is written and returned.
+  static constexpr int mutated = 0;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  static tensor make(attributes const&, tensor const& x, tensor const& y) {
+    if constexpr (std::is_same_v<Functional, copy__t>) {
+      check_in_place("copy_", x, y, dtype::bool_);
+      return write_into(x, y);
+    } else {
+      check_in_place(Functional::op_name, x, y, result_type(meta_of(x), meta_of(y)));
+      return write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
+    }
+  }
+};
+} // namespace detail
+
+template <>
+struct rules<copy__t> : detail::mutation<copy__t> {};
+template <>
+struct rules<add__t> : detail::mutation<add_t> {};
+template <>
+struct rules<mul__t> : detail::mutation<mul_t> {};
+
+inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
+
+} // namespace varve

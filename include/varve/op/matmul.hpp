@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/expand.hpp>
+#include <varve/op/mul.hpp>
+#include <varve/op/reshape.hpp>
+#include <varve/op/sum.hpp>
+
+namespace varve {
+
+/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m] when ta, b [.., n, k] when tb.
+template <>
+struct rules<mm_t> : rule::bilinear {
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    dims const &a = in[0].sizes, &b = in[1].sizes;
+    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) || a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
+      refuse::shapes_do_not_match("matmul", a, b);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
+    dims s = a.sub(0, a.n - 2);
+    s.push_back(a[a.n - (at[0][0] ? 1 : 2)]).push_back(b[b.n - (at[0][1] ? 2 : 1)]);
+    return {in[0].type, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
+    int const r = out.sizes.n;
+    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
+    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
+    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
+    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides[d], ob += i[d] * b.strides[d], oc += i[d] * out.strides[d];
+      for (index_t x = 0; x < m; ++x)
+        for (index_t y = 0; y < n; ++y) {
+          R acc{};
+          for (index_t z = 0; z < k; ++z) acc = static_cast<R>(acc + a.data[oa + x * am + z * ak] * b.data[ob + z * bk + y * bn]);
+          out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
+        }
+    });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& b) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[0]}; }, f), [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
+        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f)); }, g, b);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a, value auto const&) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[1]}; }, f), [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
+        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f)); }, g, a);
+  }
+  template <class Op, class N, class A, class B>
+  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    return op(materialize(a, n), materialize(b, n));
+  }
+
+private:
+  template <class Flag, class F, class G, class... V>
+  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
+    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
+    else return choose(flag[0] != 0, f, g, v...);
+  }
+};
+
+template <value A, value B, class... F>
+constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
+  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
+  else return bind<mm_t>(flags...)(a, b);
+}
+
+namespace detail {
+inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
+inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
+inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
+  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
+  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
+};
+inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
+  dims s = c;
+  if (b.n == 1) s.erase(s.n - 1);
+  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
+  return s;
+};
+inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
+  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
+  return dims{};
+};
+/// Reshapes unless the shape is there already.
+inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
+  return choose(
+      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
+};
+} // namespace detail
+
+/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.
+inline constexpr struct matmul_t {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    auto const sa = shape_of(a);
+    auto const sb = shape_of(b);
+    (void)on_dims(detail::check_matmul, sa, sb);
+    auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
+    auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
+    auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
+    auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
+    auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
+    return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+  }
+} matmul{};
+
+/// Sum of products of two vectors of equal length.
+inline constexpr struct dot_t {
+  template <value A, value B>
+  constexpr auto operator()(A const& a, B const& b) const {
+    auto check = [](dims const& x, dims const& y) {
+      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(a), shape_of(b));
+    return sum(mul(a, b));
+  }
+} dot{};
+
+} // namespace varve

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/compare.hpp>
+#include <varve/op/mul.hpp>
+#include <varve/op/where.hpp>
+
+namespace varve {
+
+namespace detail {
+/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
+constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
+  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
+}
+struct selecting : rule::pointwise<2> {
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
+  }
+};
+} // namespace detail
+
+/// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
+template <>
+struct rules<maximum_t> : detail::selecting {
+  static constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
+  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
+};
+
+/// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
+template <>
+struct rules<minimum_t> : detail::selecting {
+  static constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
+  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
+};
+
+} // namespace varve

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/rule/reduction.hpp>
+
+namespace varve {
+
+/// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute {num_classes}.
+template <>
+struct rules<one_hot_t> {
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
+    dims s = in[0].sizes;
+    return {dtype::int64, s.push_back(at[0][0])};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    for_each_index(x.sizes, [&](dims const& i) {
+      auto const c = static_cast<index_t>(x.at(i));
+      if (c < 0 || c >= at[0][0]) refuse::index_out_of_range("one_hot", c, at[0][0]);
+      dims to = i;
+      out.at(to.push_back(c)) = R(1);
+    });
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+template <value X, class N>
+constexpr auto one_hot_t::operator()(X const& x, N const& num_classes) const {
+  return bind<one_hot_t>(detail::as_fact(num_classes))(x);
+}
+
+} // namespace varve

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/compare.hpp>
+#include <varve/op/mul.hpp>
+
+/// @file
+/// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)` asks for a single answer.
+namespace varve {
+
+namespace detail {
+template <class A, class B>
+concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
+} // namespace detail
+
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator+(A const& a, B const& b) {
+  return add(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator-(A const& a, B const& b) {
+  return sub(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator*(A const& a, B const& b) {
+  return mul(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator/(A const& a, B const& b) {
+  return div(a, b);
+}
+template <varve_value A>
+constexpr auto operator-(A const& a) {
+  return neg(a);
+}
+template <varve_value A>
+constexpr auto operator+(A const& a) {
+  return a;
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator<(A const& a, B const& b) {
+  return lt(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator<=(A const& a, B const& b) {
+  return le(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator>(A const& a, B const& b) {
+  return gt(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator>=(A const& a, B const& b) {
+  return ge(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator==(A const& a, B const& b) {
+  return eq(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator!=(A const& a, B const& b) {
+  return ne(a, b);
+}
+/// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
+template <varve_value A, value B>
+constexpr A& operator+=(A& a, B const& b) {
+  return a = add(a, b);
+}
+template <varve_value A, value B>
+constexpr A& operator-=(A& a, B const& b) {
+  return a = sub(a, b);
+}
+template <varve_value A, value B>
+constexpr A& operator*=(A& a, B const& b) {
+  return a = mul(a, b);
+}
+template <varve_value A, value B>
+constexpr A& operator/=(A& a, B const& b) {
+  return a = div(a, b);
+}
+
+/// Do two static values have the same shape, dtype and elements?
+template <class T, index_t... D, class U, index_t... E>
+constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
+  if constexpr (!std::is_same_v<array<T, D...>, array<U, E...>>) {
+    return false;
+  } else {
+    for (index_t k = 0; k < a.size(); ++k)
+      if (!(a[k] == b[k])) return false;
+    return true;
+  }
+}
+template <number A, number B>
+constexpr bool equal(A a, B b) {
+  return a == b;
+}
+
+} // namespace varve

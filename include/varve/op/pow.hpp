@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/compare.hpp>
+#include <varve/op/exp.hpp>
+#include <varve/op/where.hpp>
+
+namespace varve {
+
+/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not negative.
+template <>
+struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) { return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1)))); }
+  static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
+    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
+  }
+};
+
+} // namespace varve

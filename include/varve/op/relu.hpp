@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/compare.hpp>
+#include <varve/op/where.hpp>
+
+namespace varve {
+
+/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
+template <>
+struct rules<relu_t> : rule::pointwise<1> {
+  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {
+    return where(gt(y, 0), d, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const&) {
+    return where(gt(y, 0), g, 0);
+  }
+};
+
+} // namespace varve

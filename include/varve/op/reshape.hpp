@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/to.hpp>
+#include <varve/rule/linear.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks; each new dimension must lie within one.
+constexpr layout reshaped(layout const& from, dims const& sizes) {
+  layout r = contiguous_layout(sizes);
+  r.offset = from.offset;
+  if (numel(sizes) == 0 || from.contiguous()) return r;
+  int t = sizes.n - 1;
+  index_t chunk = 1, filled = 1, step = from.strides.back();
+  for (int f = from.sizes.n - 1; f >= 0; --f) {
+    chunk *= from.sizes[f];
+    if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
+    for (; t >= 0 && (filled < chunk || sizes[t] == 1); --t) {
+      r.strides[t] = filled * step;
+      filled *= sizes[t];
+    }
+    if (filled != chunk) {
+      r.expressible = false;
+      return r;
+    }
+    if (f > 0) step = from.strides[f - 1];
+    chunk = filled = 1;
+  }
+  return r;
+}
+
+/// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
+inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
+  dims r = sizes;
+  int unknown = -1;
+  index_t known = 1;
+  for (int k = 0; k < r.n; ++k) {
+    if (r[k] != -1) known *= r[k];
+    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
+    else unknown = k;
+  }
+  if (unknown >= 0) {
+    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
+    r[unknown] = numel(from) / known;
+  }
+  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
+  return r;
+};
+} // namespace detail
+
+/// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
+template <>
+struct rules<reshape_t> : rule::view {
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return reshape(g, shape_of(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return reshape(o.value, on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <value X, class S>
+constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
+  return bind<reshape_t>(on_dims(detail::resolve_shape, detail::as_fact(sizes), shape_of(x)))(x);
+}
+
+/// Adds a dimension of size 1 at an axis in [-rank-1, rank].
+inline constexpr struct unsqueeze_t {
+  template <value X, class A>
+  constexpr auto operator()(X const& x, A const& axis) const {
+    auto with = [](dims const& s, dims const& a) {
+      dims r = s;
+      return r.insert(wrap_axis(a[0], s.n + 1), 1);
+    };
+    return reshape(x, on_dims(with, shape_of(x), detail::as_fact(axis)));
+  }
+} unsqueeze{};
+
+/// Removes dimensions of size 1: all, or those of the named axes that have size 1.
+inline constexpr struct squeeze_t {
+  template <value X, class A = ints<>>
+  constexpr auto operator()(X const& x, A const& axes = {}) const {
+    auto without = [](dims const& s, dims const& a) {
+      dims gone, r;
+      for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));
+      for (int k = 0; k < s.n; ++k)
+        if (s[k] != 1 || (a.n > 0 && !gone.contains(k))) r.push_back(s[k]);
+      return r;
+    };
+    return reshape(x, on_dims(without, shape_of(x), detail::as_fact(axes)));
+  }
+} squeeze{};
+
+} // namespace varve

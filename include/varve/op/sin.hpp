@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/kernel/math.hpp>
+#include <varve/op/mul.hpp>
+
+namespace varve {
+
+/// Sine of radians.
+template <>
+struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr auto kernel(auto x) { return kernel::sin(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
+};
+
+/// Cosine of radians.
+template <>
+struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr auto kernel(auto x) { return kernel::cos(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
+};
+
+} // namespace varve

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/reshape.hpp>
+#include <varve/rule/reduction.hpp>
+
+namespace varve {
+
+/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
+template <index_t... I>
+inline constexpr ints<I...> range{};
+/// "To the end of the axis", whatever its size.
+inline constexpr index_t end = INT64_MAX;
+
+namespace detail {
+/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
+inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
+  int const a = wrap_axis(axis[0], sizes.n);
+  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
+  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
+  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
+  index_t const start = bound(range.n > 0 ? range[0] : 0);
+  index_t const stop = bound(range.n > 1 ? range[1] : end);
+  return dims{a, start, stop < start ? start : stop, step};
+};
+constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
+inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
+} // namespace detail
+
+/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
+template <>
+struct rules<slice_t> : rule::view {
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    dims const& r = at[0];
+    layout l = in;
+    int const a = static_cast<int>(r[0]);
+    l.sizes[a] = detail::slice_count(r);
+    l.strides[a] = in.strides[a] * r[3];
+    l.offset = in.offset + r[1] * in.strides[a];
+    return l;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return slice_backward(g, shape_of(x), op.a);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
+  }
+};
+
+/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
+template <>
+struct rules<slice_backward_t> : rule::linear {
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
+    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return bind<slice_t>(op.b)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
+  }
+};
+
+template <value X, class A, class... R>
+constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
+  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
+}
+template <value G, class S, class R>
+constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
+  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
+}
+
+/// The values at one index of an axis; the axis goes.
+inline constexpr struct select_t {
+  template <value X, class A, class I>
+  constexpr auto operator()(X const& x, A const& axis, I const& index) const {
+    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      int const a = wrap_axis(axis[0], sizes.n);
+      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
+      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
+      return dims{a, k, k + 1, 1};
+    };
+    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
+    auto without = [](dims const& s, dims const& r) {
+      dims d = s;
+      return d.erase(static_cast<int>(r[0]));
+    };
+    auto part = bind<slice_t>(r)(x);
+    return reshape(part, on_dims(without, shape_of(part), r));
+  }
+} select{};
+
+} // namespace varve

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/rule/reduction.hpp>
+#include <varve/value/strided.hpp>
+
+namespace varve {
+
+/// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
+template <>
+struct rules<sum_t> : rule::reduction {
+  static constexpr bool sums = true;
+  template <class T>
+  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    meta m = reduction::shape(at, in, n);
+    if (category(m.type) < 2) m.type = dtype::int64;
+    return m;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
+    return op(d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
+  }
+};
+
+template <value X, class... A>
+constexpr auto sum_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<sum_t>(x, at...);
+}
+
+/// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
+inline constexpr struct mean_t {
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const {
+    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
+    auto const s = sum(x, at...);
+    for (index_t d : to_dims(shape_of(x)))
+      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
+    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
+    return div(s, count(to_dims(shape_of(x)), to_dims(shape_of(s))));
+  }
+} mean{};
+
+} // namespace varve

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/fwd.hpp>
+
+namespace varve {
+
+/// Equality of two facts as a fact: a type when both are types, else a `bool`.
+template <fact A, fact B>
+constexpr auto same_fact(A const& a, B const& b) {
+  if constexpr (is_ints<A> && is_ints<B>) return std::bool_constant<(A::to_dims() == B::to_dims())>{};
+  else return to_dims(a) == to_dims(b);
+}
+
+namespace detail {
+/// An attribute given by a user as a fact: `axis<1>`, an integer, a list, a flag, a dtype.
+template <class T>
+constexpr auto as_fact(T const& t) {
+  if constexpr (fact<T>) return t;
+  else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
+  else return dims(t);
+}
+inline constexpr auto identity = [](auto const& v) { return v; };
+
+/// Axes of `from` that a broadcast from `to` repeated, leading ones included.
+inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
+  dims r;
+  int const shift = from.n - to.n;
+  for (int k = 0; k < from.n; ++k)
+    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
+  return r;
+};
+} // namespace detail
+
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
+inline constexpr struct sum_to_size_t {
+  template <value G, fact S>
+  constexpr auto operator()(G const& g, S const& sizes) const {
+    return choose(
+        same_fact(shape_of(g), sizes), detail::identity,
+        [&](auto const& v) { return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes); }, g);
+  }
+} sum_to_size{};
+
+/// Repeats a value to a shape unless it has it already.
+inline constexpr struct broadcast_to_t {
+  template <value X, fact S>
+  constexpr auto operator()(X const& x, S const& sizes) const {
+    return choose(
+        same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
+  }
+} broadcast_to{};
+
+namespace detail {
+/// Gives a tangent the dtype and shape of the result it belongs to.
+template <value D, value Y>
+constexpr auto match(D const& d, Y const& y) {
+  return broadcast_to(to(d, type_fact(y)), shape_of(y));
+}
+/// Brings a cotangent back to the dtype and shape of the operand it belongs to.
+template <value G, value X>
+constexpr auto unmatch(G const& g, X const& x) {
+  return to(sum_to_size(g, shape_of(x)), type_fact(x));
+}
+} // namespace detail
+
+namespace detail {
+/// Rank of an operand as its rule sees it.
+template <class V, class F>
+constexpr int logical_rank(operand<V, F> const& o) {
+  return rank_of(o.value) - static_cast<int>(static_cast<bool>(o.batched));
+}
+inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
+  dims r{sizes[0]};
+  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
+  for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+  return r;
+};
+inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
+  dims r = sizes;
+  return r.insert(0, n[0]);
+};
+inline constexpr auto drop_first = [](dims const& sizes) {
+  dims r = sizes;
+  return r.erase(0);
+};
+template <class R, class V>
+constexpr auto rank_fact(V const& v, int less) {
+  if constexpr (is_ints<R>) return ints<R::size()>{};
+  else return dims{rank_of(v) - less};
+}
+} // namespace detail
+
+/// Rank without the mapped dimension, as a fact.
+template <class V, class F>
+constexpr auto logical_rank_fact(operand<V, F> const& o) {
+  if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
+  else return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value), ints<F::value ? 1 : 0>{});
+}
+
+/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank `rank`.
+template <class V, class F, fact R>
+constexpr auto align(operand<V, F> const& o, R const& rank) {
+  return choose(
+      o.batched, [&](auto const& v) { auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
+        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v); },
+      detail::identity, o.value);
+}
+
+/// The operand with its mapped dimension in front; one that is not mapped is repeated `n` times (a view for tensors).
+template <class V, class F, fact N>
+constexpr auto materialize(operand<V, F> const& o, N const& n) {
+  return choose(
+      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); }, o.value);
+}
+
+} // namespace varve

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/attributes.hpp>
+#include <varve/dispatch/operator.hpp>
+#include <varve/kernel/simd.hpp>
+
+namespace varve {
+
+/// One operator as data usable in constant expressions: what graph nodes point to. Its address is its identity.
+/// The lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans are 0 and 1.
+struct op_handle {
+  char const* name;
+  op_kind kind;
+  /// Number of operands; -1 for any number.
+  int arity;
+  /// Dtype and shape of the result; refuses what does not fit.
+  meta (*shape)(attributes const& at, meta const* in, int count);
+  float (*lane_f32)(float const* a) = nullptr;
+  double (*lane_f64)(double const* a) = nullptr;
+  kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
+  kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
+};
+
+namespace detail {
+template <class T>
+struct lane {
+  template <class R, class V, std::size_t... K>
+  static constexpr V call(V const* a, std::index_sequence<K...>) {
+    return static_cast<V>(R::kernel(a[K]...));
+  }
+  template <class R, class V>
+  static constexpr V run(V const* a) {
+    return call<R, V>(a, std::make_index_sequence<static_cast<std::size_t>(R::arity)>{});
+  }
+};
+
+template <class Tag>
+constexpr op_handle make_handle() {
+  using R = rules<Tag>;
+  op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
+  if constexpr (R::kind == op_kind::pointwise) {
+    h.lane_f32 = &lane<float>::run<R, float>;
+    h.lane_f64 = &lane<double>::run<R, double>;
+    h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
+    h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
+  }
+  return h;
+}
+} // namespace detail
+
+/// The operator of a tag as data; its address is its identity in graphs.
+template <class Tag>
+inline constexpr op_handle handle = detail::make_handle<Tag>();
+
+} // namespace varve

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/rule/broadcasting.hpp>
+#include <varve/rule/handle.hpp>
+
+namespace varve::rule {
+
+/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives `shape`, `compute`, `vjp` and `batch`.
+struct linear {
+  static constexpr int arity = 1;
+  template <class Op, value D, value Y, value X>
+  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, X const&) {
+    return op(d);
+  }
+};
+
+/// Family of operators linear in each of two operands (`mm`). The operator gives `shape`, `compute`, `vjp` and `batch`.
+struct bilinear {
+  static constexpr int arity = 2;
+  template <class Op, value D, value Y, value A, value B>
+  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, A const&, B const& b) {
+    return op(d, b);
+  }
+  template <class Op, value D, value Y, value A, value B>
+  static constexpr auto jvp(arg_t<1>, Op const& op, D const& d, Y const&, A const& a, B const&) {
+    return op(a, d);
+  }
+};
+
+/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`: static values copy along it, tensors share storage,
+/// traces take its shape. Linear; the operator gives `vjp` and `batch`.
+struct view : linear {
+  static constexpr op_kind kind = op_kind::view;
+};
+
+} // namespace varve::rule
+
+namespace varve::detail {
+/// The shape rule of a view operator: the sizes of its layout.
+template <class Rules>
+constexpr meta view_shape(attributes const& at, meta const* in) {
+  return {in[0].type, Rules::layout_of(at, contiguous_layout(in[0].sizes)).sizes, in[0].number};
+}
+} // namespace varve::detail

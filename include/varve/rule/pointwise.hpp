@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/rule/broadcasting.hpp>
+#include <varve/rule/handle.hpp>
+
+namespace varve::rule {
+
+/// Family of operators that compute each element from the elements at the same place. The operator gives
+/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th operand
+/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
+template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
+struct pointwise {
+  static constexpr op_kind kind = op_kind::pointwise;
+  static constexpr int arity = Arity;
+  static constexpr promotion promote = P;
+  /// Number of leading operands that are truth values and take no part in promotion (`where`).
+  static constexpr int conditions = Conditions;
+  static constexpr bool differentiable = P != promotion::comparison;
+
+  /// dtype the kernel computes in.
+  static constexpr dtype compute_type(meta const* in, int) {
+    dtype t{};
+    if constexpr (Arity - Conditions == 1) t = in[Conditions].type;
+    else if constexpr (Arity - Conditions == 2) t = result_type(in[Conditions], in[Conditions + 1]);
+    else t = result_type(in[Conditions], in[Conditions + 1], in[Conditions + 2]);
+    if (P == promotion::floating && category(t) < 2) t = default_dtype;
+    return t;
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int count) {
+    dims s = in[0].sizes;
+    bool numbers = in[0].number;
+    for (int k = 1; k < Arity; ++k) {
+      s = broadcast(s, in[k].sizes);
+      numbers = numbers && in[k].number;
+    }
+    return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
+  }
+
+  template <std::size_t I, class Op, value D, value Y, value... X>
+  static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
+    using R = rules<typename Op::tag>;
+    using partial = decltype(R::partial(a, y, x...));
+    if constexpr (std::is_same_v<partial, one_t>) return detail::match(d, y);
+    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::match(neg(d), y);
+    else return detail::match(mul(R::partial(a, y, x...), d), y);
+  }
+  template <std::size_t I, class Op, value G, value Y, value... X>
+  static constexpr auto vjp(arg_t<I> a, Op const&, G const& g, Y const& y, X const&... x) {
+    using R = rules<typename Op::tag>;
+    using partial = decltype(R::partial(a, y, x...));
+    auto const& operand = nth<I>(x...);
+    if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
+    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
+    else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
+  }
+  template <class Op, class N, class... O>
+  static constexpr auto batch(Op const& op, N const&, O const&... o) {
+    auto rank = on_dims([](auto const&... r) { dims m{0}; ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...); return m; }, logical_rank_fact(o)...);
+    return op(align(o, rank)...);
+  }
+};
+
+} // namespace varve::rule

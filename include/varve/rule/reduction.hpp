@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/rule/broadcasting.hpp>
+#include <varve/rule/handle.hpp>
+#include <varve/value/strided.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Axes in ascending order without negatives; none given means all. Duplicates are refused.
+inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
+  dims r;
+  if (axes.n == 0)
+    for (int k = 0; k < sizes.n; ++k) r.push_back(k);
+  for (int k = 0; k < axes.n; ++k) {
+    int const a = wrap_axis(axes[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
+    int at = r.n;
+    while (at > 0 && r[at - 1] > a) --at;
+    if (sizes.n > 0) r.insert(at, a);
+  }
+  return r;
+};
+constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
+  dims r;
+  for (int k = 0; k < sizes.n; ++k) {
+    if (!axes.contains(k)) r.push_back(sizes[k]);
+    else if (keep) r.push_back(1);
+  }
+  return r;
+}
+inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
+inline constexpr auto shifted = [](dims const& axes) {
+  dims r = axes;
+  for (int k = 0; k < r.n; ++k) ++r[k];
+  return r;
+};
+} // namespace detail
+
+namespace rule {
+/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
+struct reduction {
+  static constexpr op_kind kind = op_kind::reduction;
+  static constexpr int arity = 1;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
+  }
+};
+} // namespace rule
+
+namespace detail {
+/// Gives a reduced value its reduced dimensions back, with size 1.
+template <class Op, value V, value X>
+constexpr auto keep_reduced(Op const& op, V const& v, X const& x) {
+  return reshape(v, on_dims(kept_shape, shape_of(x), fact_of<0>(op)));
+}
+/// Calls `f(result element, element)` for every element of `x`: how reductions without a faster kernel run.
+template <class R, class T, class F>
+constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T const> x, F f) {
+  dims step = x.sizes; // strides of the result along the operand's dimensions, 0 along reduced ones
+  int k_out = 0;
+  for (int k = 0; k < x.sizes.n; ++k) {
+    bool const gone = at[0].contains(k);
+    step[k] = gone ? 0 : out.strides[k_out];
+    if (!gone || at[1][0]) ++k_out;
+  }
+  for_each_index(x.sizes, [&](dims const& i) {
+    index_t o = 0;
+    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
+    f(out.data[o], static_cast<T const&>(x.at(i)));
+  });
+}
+/// `op(x, axes..., keepdim)`: the common front of reductions.
+template <class Tag, value X, class A = ints<>, class K = ints<0>>
+constexpr auto reduce(X const& x, A const& axes = {}, K const& keep = {}) {
+  return bind<Tag>(on_dims(normalize_axes, as_fact(axes), shape_of(x)), as_fact(keep))(x);
+}
+} // namespace detail
+
+} // namespace varve

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <tuple>
+#include <varve/core/tree.hpp>
+#include <varve/interpreter/tower.hpp>
+
+namespace varve {
+
+/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level above the captures' levels,
+/// which the compiler cannot do for values hidden inside a lambda (perturbation confusion, design section 5).
+template <class F, class... C>
+struct closure_t {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] std::tuple<C...> captures;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return std::apply([&](auto const&... c) { return f(x..., c...); }, captures);
+  }
+};
+template <class F, class... C>
+constexpr auto closure(F f, C const&... c) {
+  return closure_t<F, C...>{f, std::tuple<C...>(c...)};
+}
+
+namespace detail {
+template <class F>
+constexpr auto captures_of(F const&) {
+  return std::tuple<>{};
+}
+template <class F, class... C>
+constexpr auto captures_of(closure_t<F, C...> const& f) {
+  return f.captures;
+}
+template <class X>
+constexpr int leaf_level() {
+  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
+    int r = 0;
+    ((r = leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() > r ? leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() : r), ...);
+    return r;
+  }(std::make_index_sequence<std::tuple_size_v<X>>{});
+  else if constexpr (value<X>) return level_of<X>;
+  else return 0;
+}
+template <class X>
+consteval bool tree_is_dynamic() {
+  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
+    return (tree_is_dynamic<std::remove_cvref_t<std::tuple_element_t<K, X>>>() || ...);
+  }(std::make_index_sequence<std::tuple_size_v<X>>{});
+  else return dynamic_value<X>;
+}
+/// Level of a static transform: one above the greatest among its arguments and declared captures.
+template <class F, class... X>
+inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
+
+template <int Level, class F, class... X>
+constexpr auto leaves_tower(F const& f, X const&... x) {
+  return std::apply([](auto const&... v) { return tower_of<Level>(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+}
+} // namespace detail
+
+} // namespace varve

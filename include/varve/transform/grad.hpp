@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/static_level.hpp>
+#include <varve/transform/scope.hpp>
+
+namespace varve {
+
+/// Which arguments to differentiate: `grad(f, argnums<0, 2>)`. Negative numbers count from the last.
+template <int... A>
+struct argnums_t {};
+template <int... A>
+inline constexpr argnums_t<A...> argnums{};
+
+namespace detail {
+constexpr int wrap_argnum(int a, int count) { return a < 0 ? a + count : a; }
+template <int Count, int... A>
+constexpr bool argnums_are_valid() {
+  int const n[] = {wrap_argnum(A, Count)...};
+  for (int i = 0; i < static_cast<int>(sizeof...(A)); ++i) {
+    if (n[i] < 0 || n[i] >= Count) return false;
+    for (int j = 0; j < i; ++j)
+      if (n[i] == n[j]) return false;
+  }
+  return true;
+}
+} // namespace detail
+
+/// The function object of `grad` and `value_and_grad`.
+template <bool WithValue, class F, int... A>
+struct grad_function {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr int count = sizeof...(X);
+    static_assert(detail::argnums_are_valid<count, A...>(), "varve: grad: argnums must be distinct and name existing arguments");
+    if constexpr (detail::argnums_are_valid<count, A...>()) {
+      auto scope = reverse_scope<F, X...>(f, x...);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        auto track = [&]<std::size_t I>(std::integral_constant<std::size_t, I>, auto const& v) {
+          if constexpr (((detail::wrap_argnum(A, count) == static_cast<int>(I)) || ...)) return scope.track(v);
+          else return v;
+        };
+        auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
+        auto const y = scope.run([&] { return std::apply(f, in); });
+        scope.backward_from_scalar(y);
+        auto gradients = [&] {
+          if constexpr (sizeof...(A) == 1) return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
+          else return std::make_tuple(scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in))...);
+        };
+        if constexpr (WithValue) return std::pair(scope.primal(y), gradients());
+        else return gradients();
+      }(std::index_sequence_for<X...>{});
+    }
+  }
+};
+
+/// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)` / `grad(f, argnums<0, 2>)` as a tuple.
+/// Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated arguments get zeros. Nests to any order. Cost: a small multiple of f. TR-12..14.
+template <int... A, class F>
+constexpr auto grad(F f) {
+  if constexpr (sizeof...(A) == 0) return grad_function<false, F, 0>{f};
+  else return grad_function<false, F, A...>{f};
+}
+template <class F, int... A>
+constexpr auto grad(F f, argnums_t<A...>) {
+  return grad_function<false, F, A...>{f};
+}
+
+/// As `grad`, but gives the pair (value, gradient).
+template <int... A, class F>
+constexpr auto value_and_grad(F f) {
+  if constexpr (sizeof...(A) == 0) return grad_function<true, F, 0>{f};
+  else return grad_function<true, F, A...>{f};
+}
+template <class F, int... A>
+constexpr auto value_and_grad(F f, argnums_t<A...>) {
+  return grad_function<true, F, A...>{f};
+}
+
+} // namespace varve

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/create.hpp>
+#include <varve/transform/jvp.hpp>
+#include <varve/transform/vjp.hpp>
+#include <varve/transform/vmap.hpp>
+
+namespace varve {
+
+namespace detail {
+/// The value under all interpreters.
+template <value X>
+constexpr auto const& base_value(X const& x) {
+  if constexpr (is_seen<X>) return base_value(x.value);
+  else return x;
+}
+/// The unit vectors of a value's space: shape [numel, shape...].
+template <value X>
+constexpr auto basis(X const& x) {
+  auto const sizes = shape_of(x);
+  auto const n = on_dims([](dims const& s) { return dims{numel(s)}; }, sizes);
+  auto const wide = on_dims([](dims const& s) { dims r = s; return r.insert(0, numel(s)); }, sizes);
+  if constexpr (is_ints<decltype(n)> && !dynamic_value<X> && is_ints<decltype(type_fact(x))>) {
+    using T = type_of<static_cast<dtype>(decltype(type_fact(x))::to_dims()[0])>;
+    return reshape(eye<T, decltype(n)::to_dims()[0]>(), wide);
+  } else {
+    auto const k = backend<typename decltype(base_tag<X>())::type>::arange(base_value(x), to_dims(n));
+    return reshape(to(eq(reshape(k, dims{to_dims(n)[0], 1}), k), type_fact(x)), wide);
+  }
+}
+inline constexpr auto concat = [](dims const& a, dims const& b) {
+  dims r = a;
+  for (int k = 0; k < b.n; ++k) r.push_back(b[k]);
+  return r;
+};
+} // namespace detail
+
+/// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors. One pass per element of x. TR-19.
+template <class F>
+struct jacfwd_function {
+  [[no_unique_address]] F f;
+  template <class X, class... R>
+  constexpr auto operator()(X const& x, R const&... rest) const {
+    auto const column = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
+      auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
+      return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
+    };
+    auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
+    return tree_map(
+        [&](auto const& c) {
+          auto const rows = on_dims([](dims const& s) { return s.sub(0, s.n - 1); }, shape_of(c));
+          return detail::reshape_to(c, on_dims(detail::concat, rows, shape_of(x)));
+        },
+        columns);
+  }
+};
+template <class F>
+constexpr auto jacfwd(F f) {
+  return jacfwd_function<F>{f};
+}
+
+/// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result. One pass per element of the result. TR-18.
+template <class F>
+struct jacrev_function {
+  [[no_unique_address]] F f;
+  template <class X, class... R>
+  constexpr auto operator()(X const& x, R const&... rest) const {
+    auto const y = f(x, rest...);
+    static_assert(value<std::remove_cvref_t<decltype(y)>>, "varve: jacrev: the function must return one value");
+    // Static tapes know the types of their cotangents when they record, hence the recording inside the mapped function; it runs once in either world.
+    auto const row = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
+      auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
+      return std::get<0>(vjp(closure(along, e, known, r...), at).second(e));
+    };
+    auto const rows = vmap(closure(row, x, detail::captures_of(f), rest...))(detail::basis(y));
+    return detail::reshape_to(rows, on_dims(detail::concat, shape_of(y), shape_of(x)));
+  }
+};
+template <class F>
+constexpr auto jacrev(F f) {
+  return jacrev_function<F>{f};
+}
+
+/// `hessian(f)(x, rest...)`: second derivatives of a function of x, `jacfwd(jacrev(f))`, shape [result..., x..., x...].
+template <class F>
+constexpr auto hessian(F f) {
+  return jacfwd(jacrev(f));
+}
+
+} // namespace varve

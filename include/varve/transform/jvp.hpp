@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/transform/scope.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Arguments with tangents at a static level.
+template <int N, class Tag>
+struct static_forward_scope {
+  using interpreter = jvp_interpreter<static_level<N, Tag>>;
+  template <class P, class T>
+  static constexpr auto attach(P const& p, T const& t) {
+    return tree_map(
+        [](auto const& v, auto const& d) {
+          auto const x = plain(v);
+          auto const dx = plain(d);
+          static_assert(value<decltype(x)>, "varve: jvp: primals must be values");
+          if constexpr (static_and_not_floating<std::remove_cvref_t<decltype(x)>>()) {
+            static_assert(never<decltype(x)>, "varve: jvp: primals must be floating; pass others through closure(f, captured...)");
+          } else {
+            auto const same = same_fact(shape_of(x), shape_of(dx));
+            if constexpr (!std::is_same_v<std::remove_const_t<decltype(same)>, bool>) static_assert(decltype(same)::value, "varve: jvp: a tangent must have the shape of its primal");
+            auto const tangent = to(dx, type_fact(x));
+            return seen<interpreter, std::remove_const_t<decltype(x)>, std::remove_const_t<decltype(tangent)>>{x, {}, tangent};
+          }
+        },
+        p, t);
+  }
+  template <class Body>
+  static constexpr auto run(Body const& body) {
+    return body();
+  }
+  template <class Y>
+  static constexpr auto primal(Y const& y) {
+    check_exit<N, Y>();
+    if constexpr (at_level<Y, N>) return y.value;
+    else return y;
+  }
+  template <class Y>
+  static constexpr auto tangent(Y const& y) {
+    if constexpr (at_level<Y, N>) return y.extra;
+    else return zeros_like(y);
+  }
+};
+template <class F, class... X>
+constexpr auto forward_scope() {
+  if constexpr (any_dynamic<X...>) return dynamic_forward_scope<>();
+  else return static_forward_scope<next_level<F, X...>, F>{};
+}
+} // namespace detail
+
+/// `jvp(f, std::tuple{x...}, std::tuple{dx...})`: the pair (f(x...), derivative along dx...) by forward mode, in one run. Results may be trees; a result that does not
+/// depend on the arguments has tangent zeros. TR-17.
+template <class F, class... P, class... T>
+constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents) {
+  static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0, "varve: jvp: primals and tangents must be tuples of the same, positive size");
+  auto scope = detail::forward_scope<F, P..., T...>();
+  auto const in = scope.attach(primals, tangents);
+  auto const y = scope.run([&] { return std::apply(f, in); });
+  return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y), tree_map([&](auto const& v) { return scope.tangent(v); }, y));
+}
+
+} // namespace varve

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/static_level.hpp>
+#include <varve/transform/dynamic_scope.hpp>
+
+namespace varve {
+
+/// Is one of these arguments, or a leaf of one, a dynamic value? Then a transform uses the run-time stack.
+template <class... X>
+concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
+
+namespace detail {
+/// Checks what leaves a static transform of level N.
+template <int N, class Y>
+constexpr void check_exit() {
+  static_assert(level_of<Y> <= N, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
+                                  "pass the outer value as an argument or through closure(f, captured...)");
+}
+template <class V>
+concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
+} // namespace detail
+
+/// One run of reverse mode on static values: a tape, and the level its values are seen at.
+template <class F, class... X>
+class static_reverse_scope {
+public:
+  static constexpr int level = detail::next_level<F, X...>;
+  using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
+  using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
+
+  constexpr explicit static_reverse_scope(F const& f, X const&... x) : tape_(detail::leaves_tower<level>(f, x...)) {}
+
+  template <class T>
+  constexpr auto track(T const& t) {
+    return tree_map(
+        [&](auto const& v) {
+          using V = std::remove_cvref_t<decltype(v)>;
+          if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
+          else return v;
+        },
+        t);
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) {
+    return body();
+  }
+  /// Value of a result below this level.
+  template <class Y>
+  constexpr auto primal(Y const& t) const {
+    return tree_map(
+        [](auto const& y) {
+          using V = std::remove_cvref_t<decltype(y)>;
+          if constexpr (value<V>) {
+            detail::check_exit<level, V>();
+            if constexpr (at_level<V, level>) return y.value;
+            else return y;
+          } else {
+            return y;
+          }
+        },
+        t);
+  }
+  template <class Y>
+  constexpr void backward_from_scalar(Y const& y) {
+    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
+    if constexpr (value<Y>) {
+      detail::check_exit<level, Y>();
+      if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
+      else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
+      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      tape_.pull();
+    }
+  }
+  /// Pulls a tree of cotangents of the results.
+  template <class Y, class G>
+  constexpr void backward(Y const& t, G const& g) {
+    tape_.clear();
+    tree_map(
+        [&](auto const& y, auto const& c) {
+          using V = std::remove_cvref_t<decltype(y)>;
+          if constexpr (at_level<V, level>) seed(y, c);
+          return 0;
+        },
+        t, g);
+    tape_.pull();
+  }
+  /// The collected cotangents of a tracked tree; zeros where nothing arrived.
+  template <class T>
+  constexpr auto gradient(T const& t) const {
+    return tree_map(
+        [&](auto const& v) {
+          using V = std::remove_cvref_t<decltype(v)>;
+          if constexpr (at_level<V, level>) {
+            if (v.extra->set) return v.extra->value;
+            return lift_to_all(tape_.tower, zeros_like(v.value));
+          } else {
+            return none;
+          }
+        },
+        t);
+  }
+
+private:
+  constexpr interpreter in() {
+    interpreter i{};
+    i.record_on = &tape_;
+    return i;
+  }
+  template <class Y, class G>
+  constexpr void seed(Y const& y, G const& g) {
+    if (y.extra) y.extra->add(tape_.tower, g);
+  }
+  tape<tower> tape_;
+};
+
+/// Opens reverse mode for a function and its arguments, in the world their types choose.
+template <class F, class... X>
+constexpr auto reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_dynamic<X...>) return dynamic_reverse_scope<>();
+  else return static_reverse_scope<F, X...>(f, x...);
+}
+
+} // namespace varve

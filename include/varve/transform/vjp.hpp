@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/transform/scope.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Owns a pointer; usable in constant expressions.
+template <class T>
+class owned {
+public:
+  constexpr explicit owned(T* p) : p_(p) {}
+  constexpr owned(owned&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  owned(owned const&) = delete;
+  owned& operator=(owned const&) = delete;
+  constexpr ~owned() { delete p_; }
+  constexpr T* operator->() const { return p_; }
+
+private:
+  T* p_;
+};
+template <class F, class... X>
+constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_dynamic<X...>) return new dynamic_reverse_scope<>();
+  else return new static_reverse_scope<F, X...>(f, x...);
+}
+} // namespace detail
+
+/// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called many times.
+template <class Scope, class In, class Y>
+struct pullback {
+  detail::owned<Scope> scope;
+  In in;
+  Y y;
+  template <class G>
+  constexpr auto operator()(G const& g) const {
+    scope->backward(y, g);
+    return scope->gradient(in);
+  }
+};
+
+/// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per argument, `g` a tree like the result. TR-15.
+template <class F, class... X>
+constexpr auto vjp(F f, X const&... x) {
+  auto* raw = detail::new_reverse_scope(f, x...);
+  using Scope = std::remove_pointer_t<decltype(raw)>;
+  detail::owned<Scope> scope(raw);
+  auto in = scope->track(std::tuple<X...>(x...));
+  auto y = scope->run([&] { return std::apply(f, in); });
+  auto value = scope->primal(y);
+  return std::pair(value, pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
+}
+
+} // namespace varve

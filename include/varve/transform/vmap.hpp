@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/permute.hpp>
+#include <varve/transform/scope.hpp>
+
+namespace varve {
+
+/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers count from the last dimension.
+template <auto... D>
+struct in_dims_t {};
+template <auto... D>
+inline constexpr in_dims_t<D...> in_dims{};
+/// Where the mapped dimension of each result goes; one entry serves all results.
+template <auto... D>
+struct out_dims_t {};
+template <auto... D>
+inline constexpr out_dims_t<D...> out_dims{};
+
+namespace detail {
+template <std::size_t I, auto First, auto... Rest>
+constexpr auto dim_at() {
+  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
+  else return dim_at<I - 1, Rest...>();
+}
+inline constexpr auto to_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
+  dims p{a};
+  for (int k = 0; k < s.n; ++k)
+    if (k != a) p.push_back(k);
+  return p;
+};
+inline constexpr auto from_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  dims p;
+  for (int k = 1; k < s.n; ++k) p.push_back(k);
+  return p.insert(a, 0);
+};
+inline constexpr auto already_ordered = [](dims const& p) {
+  for (int k = 0; k < p.n; ++k)
+    if (p[k] != k) return dims{0};
+  return dims{1};
+};
+/// Permutes unless the order is there already.
+inline constexpr auto permute_to = [](auto const& x, auto const& p) {
+  return choose(
+      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
+};
+inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
+
+/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
+template <auto D, class T>
+constexpr auto mapped_sizes(T const& t) {
+  if constexpr (is_none<decltype(D)>) {
+    return std::tuple<>{};
+  } else if constexpr (is_tree_node<T>) {
+    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
+  } else {
+    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
+    auto size = [](dims const& s, dims const& a) {
+      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
+      return dims{s[wrap_axis(a[0], s.n)]};
+    };
+    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
+  }
+}
+template <class N, class... M>
+constexpr auto common_size(std::tuple<N, M...> const& sizes) {
+  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
+    static_assert((std::is_same_v<N, M> && ...), "varve: vmap: the mapped dimensions of the arguments have different sizes");
+    return N{};
+  } else {
+    dims const n = to_dims(std::get<0>(sizes));
+    std::apply([&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); }, sizes);
+    return n;
+  }
+}
+
+/// Mapped arguments at a static level.
+template <int N, class Tag, class Size>
+struct static_batch_scope {
+  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
+  Size n;
+  constexpr Size size() const { return n; }
+  template <class V>
+  constexpr auto map(V const& v) const {
+    interpreter in{};
+    in.n = n;
+    return seen<interpreter, V>{v, in, {}};
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) const {
+    return body();
+  }
+  template <class Y>
+  static constexpr auto mapped(Y const&) {
+    check_exit<N, Y>();
+    return std::bool_constant<at_level<Y, N>>{};
+  }
+  template <class Y>
+  static constexpr auto unmapped(Y const& y) {
+    return y.value;
+  }
+};
+template <class F, class Size, class... X>
+constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n) {
+  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0]);
+  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
+}
+
+template <auto D, class Scope, class T>
+constexpr auto map_tree(Scope const& scope, T const& t) {
+  if constexpr (is_none<decltype(D)>) return t;
+  else return tree_map([&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
+}
+template <auto D, class Scope, class Y>
+constexpr auto collect(Scope const& scope, Y const& y) {
+  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
+  if constexpr (is_none<decltype(D)>) {
+    auto const mapped = scope.mapped(y);
+    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
+      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
+    } else {
+      static_assert(!decltype(mapped)::value, "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+    }
+    return y;
+  } else {
+    auto const front = choose(
+        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
+        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
+    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
+  }
+}
+template <auto... D, class Scope, class Y>
+constexpr auto collect_tree(Scope const& scope, Y const& y) {
+  if constexpr (is_tree_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
+        std::make_index_sequence<std::tuple_size_v<Y>>{});
+  } else {
+    return collect<dim_at<0, D...>()>(scope, y);
+  }
+}
+} // namespace detail
+
+/// The function object of `vmap`.
+template <class F, class In, class Out>
+struct vmap_function;
+template <class F, auto... In, auto... Out>
+struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>> {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    static_assert(sizeof...(In) == 1 || sizeof...(In) == sizeof...(X), "varve: vmap: in_dims must have one entry, or one per argument");
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+      static_assert(std::tuple_size_v<decltype(sizes)> != 0, "varve: vmap: at least one argument must be mapped");
+      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes));
+      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
+      auto const y = scope.run([&] { return std::apply(f, in); });
+      return detail::collect_tree<Out...>(scope, y);
+    }(std::index_sequence_for<X...>{});
+  }
+};
+
+/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
+/// that is mapped although out_dims says none. TR-1..4.
+template <class F, auto... In, auto... Out>
+constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>>{f};
+}
+template <class F, auto... In>
+constexpr auto vmap(F f, in_dims_t<In...>) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>>{f};
+}
+template <class F, auto... Out>
+constexpr auto vmap(F f, out_dims_t<Out...>) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>>{f};
+}
+template <class F>
+constexpr auto vmap(F f) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<0>>{f};
+}
+
+} // namespace varve

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/value/traits.hpp>
+
+namespace varve {
+
+/// A row-major array of fixed shape: an aggregate usable in constant expressions. `array<float, 2, 3>{1, 2, 3, 4, 5, 6}`.
+/// `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces are given.
+template <class T, index_t... D>
+struct array {
+  using value_type = T;
+  static constexpr index_t count = (D * ... * 1);
+  T data[count > 0 ? count : 1];
+
+  static constexpr index_t size() { return count; }
+  /// Element by flat row-major position.
+  constexpr T& operator[](index_t i) { return data[i]; }
+  constexpr T const& operator[](index_t i) const { return data[i]; }
+  /// Element by one index per dimension.
+  template <class... I>
+    requires(sizeof...(I) == sizeof...(D))
+  constexpr T const& operator()(I... i) const {
+    return data[flat(i...)];
+  }
+  template <class... I>
+    requires(sizeof...(I) == sizeof...(D))
+  constexpr T& operator()(I... i) {
+    return data[flat(i...)];
+  }
+  constexpr T* begin() { return data; }
+  constexpr T* end() { return data + count; }
+  constexpr T const* begin() const { return data; }
+  constexpr T const* end() const { return data + count; }
+  constexpr operator T() const
+    requires(sizeof...(D) == 0)
+  {
+    return data[0];
+  }
+
+private:
+  template <class... I>
+  static constexpr index_t flat(I... i) {
+    index_t r = 0;
+    ((r = r * D + static_cast<index_t>(i)), ...);
+    return r;
+  }
+};
+
+template <class T, index_t... D>
+struct traits<array<T, D...>> {
+  using base = array<T, D...>;
+  static constexpr int level = 0;
+  static constexpr ints<D...> shape(array<T, D...> const&) { return {}; }
+  static constexpr auto type(array<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<T>())>{}; }
+};
+
+template <class V>
+inline constexpr bool is_array = false;
+template <class T, index_t... D>
+inline constexpr bool is_array<array<T, D...>> = true;
+
+/// A function that makes a value may stand for it: `arange<double, 6>`.
+template <class V>
+  requires(!std::is_void_v<V>)
+struct traits<V()> {
+  using base = V;
+  static constexpr int level = 0;
+  static constexpr auto shape(V (&)()) { return decltype(traits<V>::shape(std::declval<V const&>())){}; }
+  static constexpr auto type(V (&)()) { return decltype(traits<V>::type(std::declval<V const&>())){}; }
+};
+
+namespace detail {
+template <class T, class S>
+struct static_value_of;
+template <class T, index_t... D>
+struct static_value_of<T, ints<D...>> {
+  using type = array<T, D...>;
+};
+template <class T>
+struct static_value_of<T, ints<>> {
+  using type = T;
+};
+} // namespace detail
+
+/// The static value of an element type and a shape: an `array`, or the plain number when the rank is 0.
+template <class T, class Shape>
+using static_value = typename detail::static_value_of<T, Shape>::type;
+
+/// First element of a static value.
+template <class T, index_t... D>
+constexpr T* data_of(array<T, D...>& a) {
+  return a.data;
+}
+template <class T, index_t... D>
+constexpr T const* data_of(array<T, D...> const& a) {
+  return a.data;
+}
+template <number T>
+constexpr T* data_of(T& a) {
+  return &a;
+}
+template <number T>
+constexpr T const* data_of(T const& a) {
+  return &a;
+}
+
+namespace detail {
+template <class V>
+struct element {
+  using type = V;
+};
+template <class T, index_t... D>
+struct element<array<T, D...>> {
+  using type = T;
+};
+} // namespace detail
+/// Element type of a static value.
+template <class V>
+using element_of = typename detail::element<V>::type;
+
+} // namespace varve

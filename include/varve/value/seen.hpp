@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/value/traits.hpp>
+
+namespace varve {
+
+/// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be inside, so stacks nest.
+/// `I` carries the level, the tag of the transform and its state (batch size, mode, tape); `Extra` is the interpreter's payload (a tangent, a cotangent slot).
+template <class I, class V, class Extra = none_t>
+struct seen {
+  using interpreter = I;
+  V value;
+  [[no_unique_address]] I in;
+  [[no_unique_address]] Extra extra;
+
+  /// Only a plain truth value can steer C++ control flow.
+  constexpr explicit operator bool() const {
+    static_assert(never<V>, "varve: a batched value has no single truth value; use `where`, `cond` or `while_loop` instead of `if`");
+    return false;
+  }
+};
+
+template <class I, class V, class E>
+struct traits<seen<I, V, E>> {
+  using base = base_of<V>;
+  static constexpr int level = I::level;
+  static constexpr auto shape(seen<I, V, E> const& s) { return I::logical_shape(shape_of(s.value)); }
+  static constexpr auto type(seen<I, V, E> const& s) { return type_fact(s.value); }
+};
+
+template <class V>
+inline constexpr bool is_seen = false;
+template <class I, class V, class E>
+inline constexpr bool is_seen<seen<I, V, E>> = true;
+
+/// Is `V` seen through the interpreter of level `N`?
+template <class V, int N>
+inline constexpr bool at_level = is_seen<V> && level_of<V> == N;
+
+} // namespace varve

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <varve/config.hpp>
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
+#endif
+
+namespace varve {
+
+namespace detail {
+/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
+inline bool single_threaded() {
+#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded;
+#else
+  return false;
+#endif
+}
+
+/// Count of owners, shared between threads.
+struct reference_count {
+  std::atomic<std::uint32_t> n{1};
+  void add() {
+    if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else n.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// True when the last owner has gone.
+  bool drop() {
+    if (single_threaded()) {
+      auto const left = n.load(std::memory_order_relaxed) - 1;
+      n.store(left, std::memory_order_relaxed);
+      return left == 0;
+    }
+    return n.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+};
+
+/// Bytes of a tensor's block; small tensors keep their data inside.
+inline constexpr std::size_t block_bytes = 384;
+
+/// Blocks given back by this thread, for its next tensors. Trivially destructible, so that reading it needs no guard.
+struct block_list {
+  void* first = nullptr;
+  int count = 0;
+  bool closed = false;
+};
+inline constinit thread_local block_list free_blocks{};
+
+/// Gives the blocks back when the thread ends.
+struct block_list_owner {
+  ~block_list_owner() {
+    free_blocks.closed = true;
+    while (free_blocks.first) {
+      void* next = *static_cast<void**>(free_blocks.first);
+      ::operator delete(free_blocks.first, std::align_val_t{64});
+      free_blocks.first = next;
+    }
+  }
+};
+
+VARVE_COLD inline void adopt_block_list() {
+  thread_local block_list_owner owner;
+  (void)owner;
+}
+
+inline void* take_block() {
+  block_list& l = free_blocks;
+  if (l.first) {
+    void* b = l.first;
+    l.first = *static_cast<void**>(b);
+    --l.count;
+    return b;
+  }
+  return ::operator new(block_bytes, std::align_val_t{64});
+}
+
+inline void give_block(void* b) {
+  block_list& l = free_blocks;
+  if (VARVE_RECYCLE_BLOCKS && l.count < 256 && !l.closed) {
+    if (l.count == 0) [[unlikely]]
+      adopt_block_list();
+    *static_cast<void**>(b) = l.first;
+    l.first = b;
+    ++l.count;
+    return;
+  }
+  ::operator delete(b, std::align_val_t{64});
+}
+} // namespace detail
+
+/// Memory shared by a tensor and its views, with the version counter that in-place operators raise (DT-1, DT-2).
+struct storage {
+  detail::reference_count refs;
+  std::uint32_t version = 0;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  /// Lies inside a tensor's block, which lives as long as the storage.
+  bool embedded = false;
+};
+
+} // namespace varve

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dims.hpp>
+
+namespace varve {
+
+/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on it, in both worlds.
+struct layout {
+  dims sizes{};
+  dims strides{};
+  index_t offset = 0;
+  /// False when no strides express the requested shape: the elements must be copied to row-major order first.
+  bool expressible = true;
+  /// Elements follow one another in row-major order.
+  constexpr bool contiguous() const {
+    index_t expected = 1;
+    for (int k = sizes.n - 1; k >= 0; --k) {
+      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
+      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
+    }
+    return true;
+  }
+};
+
+/// Row-major layout of a shape.
+constexpr layout contiguous_layout(dims const& sizes) { return {sizes, contiguous_strides(sizes), 0, true}; }
+
+/// A pointer with a layout: how kernels of non-pointwise operators see their operands, static or dynamic.
+template <class T>
+struct strided {
+  T* data;
+  dims sizes;
+  dims strides;
+
+  constexpr T& at(dims const& index) const {
+    index_t o = 0;
+    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
+    return data[o];
+  }
+};
+
+/// Calls `f(index)` for every index of a shape in row-major order.
+template <class F>
+constexpr void for_each_index(dims const& sizes, F&& f) {
+  for (int k = 0; k < sizes.n; ++k)
+    if (sizes[k] == 0) return;
+  dims index = sizes;
+  for (int k = 0; k < index.n; ++k) index[k] = 0;
+  while (true) {
+    f(static_cast<dims const&>(index));
+    int k = sizes.n - 1;
+    for (; k >= 0; --k) {
+      if (++index[k] < sizes[k]) break;
+      index[k] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+/// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
+constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
+  dims r = to;
+  int const shift = to.n - sizes.n;
+  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
+  return r;
+}
+
+} // namespace varve

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dtype.hpp>
+#include <varve/core/type.hpp>
+
+namespace varve {
+
+/// What the library knows of a value type. Specialized for scalars, `array`, `proxy`, `tensor` and `seen`:
+/// `base` (the type under all interpreters), `level` (0 for values seen through none), `shape(v)` and `type(v)` as facts.
+template <class V>
+struct traits {};
+
+template <class V>
+  requires std::is_arithmetic_v<V>
+struct traits<V> {
+  using base = V;
+  static constexpr int level = 0;
+  static constexpr ints<> shape(V const&) { return {}; }
+  static constexpr auto type(V const&) { return ints<static_cast<index_t>(dtype_of_type<V>())>{}; }
+};
+
+/// What operators take and return.
+template <class V>
+concept value = requires { traits<std::remove_cvref_t<V>>::level; };
+
+/// A plain C++ number.
+template <class V>
+concept number = std::is_arithmetic_v<std::remove_cvref_t<V>>;
+
+/// A value that is varve's own, so that expressions with it mean varve's operators.
+template <class V>
+concept varve_value = value<V> && !number<V>;
+
+template <class V>
+using base_of = typename traits<std::remove_cvref_t<V>>::base;
+template <class V>
+inline constexpr int level_of = traits<std::remove_cvref_t<V>>::level;
+
+/// The logical shape of a value, as a fact: a type for static values, data for `tensor` and `proxy`.
+template <value V>
+constexpr auto shape_of(V const& v) {
+  return traits<V>::shape(v);
+}
+/// The dtype of a value as a fact of one entry.
+template <value V>
+constexpr auto type_fact(V const& v) {
+  return traits<V>::type(v);
+}
+/// The dtype of a value.
+template <value V>
+constexpr dtype dtype_of(V const& v) {
+  return static_cast<dtype>(to_dims(traits<V>::type(v))[0]);
+}
+/// Number of dimensions.
+template <value V>
+constexpr int rank_of(V const& v) {
+  return to_dims(traits<V>::shape(v)).n;
+}
+/// dtype and shape as data.
+template <value V>
+constexpr meta meta_of(V const& v) {
+  return {dtype_of(v), to_dims(shape_of(v)), number<V>};
+}
+
+} // namespace varve

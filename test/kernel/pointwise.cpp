@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "kernel_test.hpp"
+#include <varve/kernel/convert.hpp>
+#include <varve/kernel/math.hpp>
+#include <varve/kernel/pointwise.hpp>
+
+using namespace kernel_test;
+namespace k = varve::kernel;
+
+namespace {
+struct add_f {
+  auto operator()(auto a, auto b) const { return k::add(a, b); }
+};
+struct less_f {
+  auto operator()(auto a, auto b) const { return k::lt(a, b); }
+};
+struct where_f {
+  auto operator()(auto c, auto a, auto b) const { return k::where(c, a, b); }
+};
+struct scalar_f {
+  static constexpr bool scalar_only = true;
+  float operator()(float a) const { return a + 1; }
+};
+
+template <class T>
+void check_add(dims const& sizes, bool plain) {
+  strided<T> a(sizes, true, plain), b(sizes, true), out(sizes, false, plain);
+  k::operand in[] = {{static_cast<void const*>(a.data()), a.strides.v, sizeof(T)}, {static_cast<void const*>(b.data()), b.strides.v, sizeof(T)}};
+  auto const before = out.memory;
+  k::pointwise(sizes, {out.data(), out.strides.v, sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
+  bool right = true;
+  for_each_index(sizes, [&](dims const& at) { right = right && out[at] == static_cast<T>(a[at] + b[at]); });
+  CHECK(right);
+  // what lies between the elements of the output is untouched
+  auto after = out;
+  for_each_index(sizes, [&](dims const& at) { std::memcpy(&after[at], before.data() + (reinterpret_cast<unsigned char*>(&after[at]) - after.memory.data()), sizeof(T)); });
+  CHECK(after.memory == before);
+}
+} // namespace
+
+TEST_CASE("pointwise: any strides equal the plain loop", "[kernel][pointwise]") {
+  for (int round = 0; round < 300; ++round) {
+    dims const sizes = random_sizes(round % 6, round % 6 < 3 ? 70 : 6);
+    check_add<float>(sizes, round % 3 == 0);
+    check_add<double>(sizes, false);
+    check_add<std::int32_t>(sizes, false);
+    check_add<std::int64_t>(sizes, round % 2 == 0);
+    check_add<std::uint8_t>(sizes, false);
+    check_add<bool>(sizes, false);
+  }
+  check_add<float>({1000}, false);
+  check_add<float>({3, 700}, false);
+  check_add<float>({700, 3}, false);
+}
+
+TEST_CASE("pointwise: empty shapes and rank 0", "[kernel][pointwise]") {
+  float a = 1, b = 2, c = -1;
+  varve::index_t const zero[2] = {0, 0};
+  k::operand in[] = {{static_cast<void const*>(&a), zero, 4}, {static_cast<void const*>(&b), zero, 4}};
+  k::pointwise({0, 5}, {&c, zero, 4}, in, 2, k::contiguous<float, float, add_f, 2>);
+  CHECK(c == -1);
+  k::pointwise({}, {&c, nullptr, 4}, in, 2, k::contiguous<float, float, add_f, 2>);
+  CHECK(c == 3);
+}
+
+TEST_CASE("pointwise: the output may be an input", "[kernel][pointwise]") {
+  for (int round = 0; round < 100; ++round) {
+    dims const sizes = random_sizes(1 + round % 4, 40);
+    strided<float> x(sizes, false), y(sizes, true);
+    auto before = x;
+    k::operand in[] = {{static_cast<void const*>(x.data()), x.strides.v, 4}, {static_cast<void const*>(y.data()), y.strides.v, 4}};
+    k::pointwise(sizes, {x.data(), x.strides.v, 4}, in, 2, k::contiguous<float, float, add_f, 2>);
+    bool right = true;
+    for_each_index(sizes, [&](dims const& at) { right = right && x[at] == before[at] + y[at]; });
+    CHECK(right);
+  }
+}
+
+TEST_CASE("contiguous: every length, nothing past the end", "[kernel][pointwise]") {
+  for (std::size_t n = 0; n < 40; ++n) {
+    std::vector<float> a(n), b(n, 1.5f), c(n + 1, 7.f);
+    for (std::size_t i = 0; i < n; ++i) a[i] = static_cast<float>(i);
+    void const* in[] = {a.data(), b.data(), a.data()};
+    k::contiguous<float, float, add_f, 2>(n, c.data(), in);
+    for (std::size_t i = 0; i < n; ++i) CHECK(c[i] == a[i] + 1.5f);
+    CHECK(c[n] == 7.f);
+    k::contiguous<float, float, where_f, 3>(n, c.data(), in);
+    for (std::size_t i = 0; i < n; ++i) CHECK(c[i] == (a[i] != 0 ? 1.5f : a[i]));
+    k::contiguous<float, float, scalar_f, 1>(n, c.data(), in);
+    for (std::size_t i = 0; i < n; ++i) CHECK(c[i] == a[i] + 1);
+    std::vector<unsigned char> less(n + 1, 9);
+    k::contiguous<bool, float, less_f, 2>(n, less.data(), in);
+    for (std::size_t i = 0; i < n; ++i) CHECK(less[i] == (a[i] < 1.5f));
+    CHECK(less[n] == 9);
+  }
+}
+
+TEST_CASE("copy_strided: any strides, transpositions in tiles", "[kernel][pointwise]") {
+  for (int round = 0; round < 200; ++round) {
+    dims const sizes = random_sizes(1 + round % 5, round % 5 < 3 ? 70 : 6);
+    strided<double> a(sizes, true), out(sizes, false, round % 2 == 0);
+    strided<std::uint8_t> a1(sizes, true), out1(sizes, false);
+    k::copy_strided(sizes, {out.data(), out.strides.v, 8}, {static_cast<void const*>(a.data()), a.strides.v, 8});
+    k::copy_strided(sizes, {out1.data(), out1.strides.v, 1}, {static_cast<void const*>(a1.data()), a1.strides.v, 1});
+    bool right = true;
+    for_each_index(sizes, [&](dims const& at) { right = right && out[at] == a[at] && out1[at] == a1[at]; });
+    CHECK(right);
+  }
+}
+
+namespace {
+template <class To, class From>
+void check_convert() {
+  dims const sizes{5, 50};
+  strided<From> a(sizes, true);
+  strided<To> out(sizes, false);
+  k::convert(sizes, {out.data(), out.strides.v, sizeof(To)}, varve::dtype_of_type<To>(), {static_cast<void const*>(a.data()), a.strides.v, sizeof(From)},
+             varve::dtype_of_type<From>());
+  bool right = true;
+  for_each_index(sizes, [&](dims const& at) {
+    if constexpr (std::is_same_v<To, bool>) right = right && out[at] == (a[at] != From(0));
+    else right = right && out[at] == static_cast<To>(static_cast<std::int64_t>(a[at]));
+  });
+  CHECK(right);
+}
+template <class To>
+void check_converts() {
+  check_convert<To, bool>();
+  check_convert<To, std::uint8_t>();
+  check_convert<To, std::int32_t>();
+  check_convert<To, std::int64_t>();
+  check_convert<To, float>();
+  check_convert<To, double>();
+}
+} // namespace
+
+TEST_CASE("convert: all pairs of dtypes", "[kernel][convert]") {
+  check_converts<bool>();
+  check_converts<std::uint8_t>();
+  check_converts<std::int32_t>();
+  check_converts<std::int64_t>();
+  check_converts<float>();
+  check_converts<double>();
+  STATIC_REQUIRE(k::cast<std::int32_t>(-1.9) == -1);
+  STATIC_REQUIRE(k::cast<std::int32_t>(1e30f) == INT32_MIN);
+  STATIC_REQUIRE(k::cast<std::int64_t>(__builtin_nan("")) == INT64_MIN);
+  STATIC_REQUIRE(k::cast<std::uint8_t>(-1.0) == 255);
+  STATIC_REQUIRE(k::cast<bool>(0.25f));
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "kernel_test.hpp"
+#include <cmath>
+#include <limits>
+#include <varve/kernel/reduce.hpp>
+#include <varve/kernel/softmax.hpp>
+
+using namespace kernel_test;
+namespace k = varve::kernel;
+
+namespace {
+template <class T>
+k::operand input(strided<T>& x) {
+  return {static_cast<void const*>(x.data()), x.strides.v, sizeof(T)};
+}
+dims kept_of(dims const& at, unsigned axes) {
+  dims r;
+  for (int d = 0; d < at.n; ++d)
+    if (!(axes >> d & 1u)) r.push_back(at[d]);
+  return r;
+}
+index_t offset(dims const& at, dims const& sizes) {
+  dims const s = varve::contiguous_strides(sizes);
+  index_t o = 0;
+  for (int d = 0; d < at.n; ++d) o += at[d] * s[d];
+  return o;
+}
+
+template <class T, class R>
+void check(k::reduction r, dims const& sizes, unsigned axes, bool plain) {
+  strided<T> x(sizes, true, plain);
+  dims const kept = kept_of(sizes, axes);
+  auto const n = static_cast<std::size_t>(varve::numel(kept));
+  std::vector<unsigned char> got(n * sizeof(R) + 1, 77);
+  k::reduce(r, varve::dtype_of_type<T>(), sizes, input(x), axes, got.data());
+  std::vector<double> want(n, r == k::reduction::prod || r == k::reduction::all ? 1 : r == k::reduction::max ? -1e300 : r == k::reduction::min ? 1e300 : 0);
+  for_each_index(sizes, [&](dims const& at) {
+    double& w = want[static_cast<std::size_t>(offset(kept_of(at, axes), kept))];
+    double const v = static_cast<double>(x[at]);
+    switch (r) {
+    case k::reduction::sum: w += v; break;
+    case k::reduction::prod: w *= v; break;
+    case k::reduction::max: w = v > w ? v : w; break;
+    case k::reduction::min: w = v < w ? v : w; break;
+    case k::reduction::any: w = w != 0 || v != 0; break;
+    case k::reduction::all: w = w != 0 && v != 0; break;
+    }
+  });
+  bool right = true;
+  for (std::size_t i = 0; i < n; ++i) right = right && static_cast<double>(reinterpret_cast<R const*>(got.data())[i]) == want[i];
+  CHECK(right);
+  CHECK(got.back() == 77);
+}
+} // namespace
+
+TEST_CASE("reduce: any axes of any strides equal the plain loop", "[kernel][reduce]") {
+  using enum k::reduction;
+  for (int round = 0; round < 200; ++round) {
+    int const rank = round % 5;
+    dims const sizes = random_sizes(rank, rank < 3 ? 90 : 8);
+    auto const axes = static_cast<unsigned>(random_int(0, (1 << rank) - 1));
+    bool const plain = round % 2 == 0;
+    check<float, float>(sum, sizes, axes, plain);
+    check<double, double>(sum, sizes, axes, plain);
+    check<std::int32_t, std::int64_t>(sum, sizes, axes, plain);
+    check<std::int64_t, std::int64_t>(sum, sizes, axes, plain);
+    check<std::uint8_t, std::int64_t>(sum, sizes, axes, plain);
+    check<bool, std::int64_t>(sum, sizes, axes, plain);
+    check<float, float>(max, sizes, axes, plain);
+    check<std::int32_t, std::int32_t>(max, sizes, axes, plain);
+    check<std::int64_t, std::int64_t>(min, sizes, axes, plain);
+    check<std::uint8_t, std::uint8_t>(min, sizes, axes, plain);
+    check<bool, bool>(max, sizes, axes, plain);
+    check<double, bool>(any, sizes, axes, plain);
+    check<bool, bool>(all, sizes, axes, plain);
+  }
+  check<double, double>(prod, {3, 4}, 2, true);
+  check<std::int32_t, std::int64_t>(prod, {3, 4}, 1, false);
+  check<float, float>(sum, {10000, 3}, 1, true);
+  check<float, float>(sum, {3, 10000}, 2, true);
+}
+
+TEST_CASE("reduce: empty, NaN and rounding", "[kernel][reduce]") {
+  float x[100], r[4] = {9, 9, 9, 9};
+  index_t const strides[] = {0, 1};
+  k::operand const in(static_cast<void const*>(x), strides, 4);
+  k::reduce(k::reduction::sum, varve::dtype::float32, {3, 0}, in, 2, r);
+  CHECK((r[0] == 0 && r[1] == 0 && r[2] == 0 && r[3] == 9));
+  k::reduce(k::reduction::prod, varve::dtype::float32, {0, 3}, in, 1, r);
+  CHECK((r[0] == 1 && r[2] == 1 && r[3] == 9));
+  CHECK_THROWS_AS(k::reduce(k::reduction::max, varve::dtype::float32, {3, 0}, in, 2, r), varve::value_error);
+  for (int n = 1; n < 100; ++n)
+    for (int at = 0; at < n; at += 7) {
+      for (int i = 0; i < n; ++i) x[i] = static_cast<float>(i % 5);
+      x[at] = std::numeric_limits<float>::quiet_NaN();
+      k::reduce(k::reduction::max, varve::dtype::float32, {1, n}, in, 2, r);
+      CHECK(std::isnan(r[0]));
+      k::reduce(k::reduction::min, varve::dtype::float32, {1, n}, in, 2, r);
+      CHECK(std::isnan(r[0]));
+      std::int64_t where = -1;
+      k::arg_reduce(true, varve::dtype::float32, {1, n}, in, -1, &where);
+      CHECK(where == at);
+    }
+  std::vector<float> tenth(1 << 22, 0.1f);
+  index_t const row[] = {1}, column[] = {4, 1};
+  float s = 0, c[4];
+  k::reduce(k::reduction::sum, varve::dtype::float32, {1 << 22}, {static_cast<void const*>(tenth.data()), row, 4}, 1, &s);
+  CHECK(std::abs(s / (0.1f * (1 << 22)) - 1) < 1e-6);
+  k::reduce(k::reduction::sum, varve::dtype::float32, {1 << 20, 4}, {static_cast<void const*>(tenth.data()), column, 4}, 1, c);
+  CHECK(std::abs(c[3] / (0.1f * (1 << 20)) - 1) < 1e-5);
+}
+
+TEST_CASE("arg_reduce: first extreme along an axis or of all", "[kernel][reduce]") {
+  for (int round = 0; round < 200; ++round) {
+    int const rank = round % 4;
+    dims const sizes = random_sizes(rank, rank < 3 ? 60 : 9);
+    strided<std::int32_t> x(sizes, true, round % 2 == 0);
+    for (bool greatest : {false, true})
+      for (int axis = -1; axis < rank; ++axis) {
+        unsigned const axes = axis < 0 ? 255u : 1u << axis;
+        dims const kept = kept_of(sizes, axes);
+        auto const n = static_cast<std::size_t>(varve::numel(kept));
+        std::vector<std::int64_t> got(n, -1), want(n, -1);
+        std::vector<int> best(n);
+        k::arg_reduce(greatest, varve::dtype::int32, sizes, input(x), axis, got.data());
+        for_each_index(sizes, [&](dims const& at) {
+          auto const i = static_cast<std::size_t>(offset(kept_of(at, axes), kept));
+          int const v = x[at];
+          if (want[i] >= 0 && (greatest ? v <= best[i] : v >= best[i])) return;
+          best[i] = v;
+          want[i] = axis < 0 ? offset(at, sizes) : at[axis];
+        });
+        CHECK(got == want);
+      }
+  }
+}
+
+TEST_CASE("softmax, log_softmax, logsumexp", "[kernel][softmax]") {
+  for (int inner : {1, 3, 8, 33})
+    for (int n : {1, 2, 7, 16, 40}) {
+      int const outer = 3;
+      auto const total = static_cast<std::size_t>(outer * n * inner);
+      std::vector<double> x(total), y(total), l(total), s(static_cast<std::size_t>(outer * inner));
+      for (auto& v : x) v = random_int(-900, 900) * 1.01;
+      k::softmax(k::softmax_kind::softmax, varve::dtype::float64, outer, n, inner, x.data(), y.data());
+      k::softmax(k::softmax_kind::log_softmax, varve::dtype::float64, outer, n, inner, x.data(), l.data());
+      k::softmax(k::softmax_kind::logsumexp, varve::dtype::float64, outer, n, inner, x.data(), s.data());
+      for (int o = 0; o < outer; ++o)
+        for (int j = 0; j < inner; ++j) {
+          auto at = [&](int i) { return static_cast<std::size_t>((o * n + i) * inner + j); };
+          double m = -1e300, sum = 0;
+          for (int i = 0; i < n; ++i) m = std::max(m, x[at(i)]);
+          for (int i = 0; i < n; ++i) sum += std::exp(x[at(i)] - m);
+          bool right = std::abs(s[static_cast<std::size_t>(o * inner + j)] - (m + std::log(sum))) < 1e-12 * std::abs(m) + 1e-12;
+          for (int i = 0; i < n; ++i) {
+            right = right && std::abs(y[at(i)] - std::exp(x[at(i)] - m) / sum) < 1e-14;
+            right = right && std::abs(l[at(i)] - (x[at(i)] - m - std::log(sum))) < 1e-12;
+          }
+          CHECK(right);
+        }
+      auto copy = x;
+      k::softmax(k::softmax_kind::softmax, varve::dtype::float64, outer, n, inner, copy.data(), copy.data());
+      CHECK(copy == y);
+    }
+  float const inf = std::numeric_limits<float>::infinity();
+  float x[3] = {-inf, -inf, -inf}, y[3];
+  k::softmax(k::softmax_kind::logsumexp, 1, 3, 1, x, y);
+  CHECK(y[0] == -inf);
+  k::softmax(k::softmax_kind::softmax, 1, 3, 1, x, y);
+  CHECK(std::isnan(y[1]));
+  x[1] = inf;
+  k::softmax(k::softmax_kind::logsumexp, 1, 3, 1, x, y);
+  CHECK(y[0] == inf);
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSL-1.0
+# The promises of the tree:  cmake -DROOT=<repository> -P layout.cmake
+# - a header has at most 300 lines and a doc comment; macros are defined in config.hpp only
+# - the umbrella header reaches every header
+# - includes point downwards, in the order of `layers`
+cmake_minimum_required(VERSION 3.22)
+
+# From the bottom up. A header may include its own layer and those before it.
+set(layers core value kernel dispatch rule op interpreter hop transform graph autograd export interop)
+# Open to every layer: macros and pure declarations.
+set(open config.hpp fwd.hpp)
+# Not reached by the umbrella, since they need what a user may not have.
+set(optional "^interop/")
+set(max_lines 300)
+
+set(include "${ROOT}/include/varve")
+set(bad "")
+macro(complain text)
+  string(APPEND bad " ${text}\n")
+endmacro()
+
+file(GLOB_RECURSE headers RELATIVE "${include}" "${include}/*.hpp")
+list(REMOVE_ITEM headers varve.hpp)
+foreach(header varve.hpp ${headers})
+  if(NOT EXISTS "${include}/${header}")
+    complain("${header}: missing")
+    continue()
+  endif()
+  file(READ "${include}/${header}" text)
+  string(REGEX REPLACE "[^\n]" "" lines "${text}")
+  string(LENGTH "${lines}" lines)
+  if(lines GREATER max_lines)
+    complain("${header}: ${lines} lines, more than ${max_lines}: one concept, one file")
+  endif()
+  if(NOT header STREQUAL "config.hpp" AND "\n${text}" MATCHES "\n[ \t]*#[ \t]*define[ \t]+([A-Za-z_0-9]+)")
+    complain("${header}: defines the macro ${CMAKE_MATCH_1}; macros belong into config.hpp")
+  endif()
+  if(NOT text MATCHES "///")
+    complain("${header}: no doc comment (///)")
+  endif()
+  if(NOT text MATCHES "^// SPDX-License-Identifier: BSL-1.0\n#pragma once\n")
+    complain("${header}: does not begin with its licence line and #pragma once")
+  endif()
+
+  # What it includes of varve, as paths below include/varve.
+  get_filename_component(folder "${header}" DIRECTORY)
+  set(includes_${header} "")
+  string(REGEX MATCHALL "\n[ \t]*#[ \t]*include[ \t]*(<varve/|\")[^>\"]+" hits "\n${text}")
+  foreach(hit IN LISTS hits)
+    if(hit MATCHES "<varve/(.*)")
+      set(target "${CMAKE_MATCH_1}")
+    elseif(hit MATCHES "\"(.*)")
+      file(REAL_PATH "${include}/${folder}/${CMAKE_MATCH_1}" target)
+      file(RELATIVE_PATH target "${include}" "${target}")
+    endif()
+    list(APPEND includes_${header} "${target}")
+    if(NOT EXISTS "${include}/${target}")
+      complain("${header}: includes ${target}, which is not there")
+    endif()
+
+    get_filename_component(below "${target}" DIRECTORY)
+    list(FIND layers "${folder}" from)
+    list(FIND layers "${below}" to)
+    if(folder AND NOT target IN_LIST open AND (to EQUAL -1 OR to GREATER from))
+      complain("${header}: includes ${target}, which lies above it")
+    endif()
+  endforeach()
+  if(folder AND NOT folder IN_LIST layers)
+    complain("${header}: ${folder} is no layer")
+  endif()
+endforeach()
+
+# Reachable from the umbrella.
+set(todo varve.hpp)
+set(reached "")
+while(todo)
+  list(POP_FRONT todo header)
+  if(NOT header IN_LIST reached)
+    list(APPEND reached "${header}")
+    list(APPEND todo ${includes_${header}})
+  endif()
+endwhile()
+foreach(header IN LISTS headers)
+  if(NOT header IN_LIST reached AND NOT header MATCHES "${optional}")
+    complain("${header}: not reached from varve.hpp")
+  endif()
+endforeach()
+
+if(bad)
+  message(FATAL_ERROR "${bad}")
+endif()
