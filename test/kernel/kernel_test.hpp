@@ -17,11 +17,11 @@ namespace kernel_test {
 
 using varve::dims, varve::index_t;
 
-inline std::mt19937& random() {
-  static std::mt19937 engine(7);
-  return engine;
+inline std::mt19937& engine() {
+  static std::mt19937 generator(7);
+  return generator;
 }
-inline int random_int(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random()); }
+inline int random_int(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine()); }
 
 /// Calls f(index) for every index of a shape, in row-major order.
 template <class F>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>

@@ -7,6 +7,11 @@
 namespace varve {
 
 /// The fixed sequence of passes before planning: fold, merge equal operations, fold what became equal, drop the dead.
-constexpr graph optimize(graph const& g) { return dce(cse(fold(dce(g)))); }
+constexpr graph optimize(graph const& g) {
+  graph const live = dce(g);
+  graph const folded = fold(live);
+  graph const merged = cse(folded);
+  return dce(merged);
+}
 
 } // namespace varve

@@ -46,11 +46,18 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
 template <class Make>
 struct compiled {
 private:
-  static constexpr program_sizes usual{24, 96, 128, 256, 24, 12, 24, 12, 8};
-  static constexpr auto first = static_program<usual>(plan(optimize(Make{}())));
+  template <program_sizes S>
+  static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
+    graph const traced = Make{}();
+    graph const better = optimize(traced);
+    program const p = plan(better);
+    return static_program<S>(p);
+  }
+  static constexpr program_sizes usual{32, 192, 256, 512, 32, 16, 32, 12, 16};
+  static constexpr auto first = build<usual>();
   static constexpr auto fit() {
     if constexpr (usual.holds(first.used)) return first;
-    else return static_program<first.used>(plan(optimize(Make{}())));
+    else return build<first.used>();
   }
 
 public:

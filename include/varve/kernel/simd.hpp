@@ -97,6 +97,15 @@ VARVE_INLINE batch<To> bits(batch<From> const& v) {
   return xsimd::bitwise_cast<To>(v);
 #endif
 }
+/// The bits of a batch as unsigned integers, which shift and wrap everywhere.
+template <class T>
+VARVE_INLINE auto raw_bits(batch<T> const& v) {
+  return detail::bits<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v);
+}
+template <class T, class U>
+VARVE_INLINE batch<T> from_raw_bits(batch<U> const& v) {
+  return detail::bits<T>(v);
+}
 /// The number whose bits are those of `one` plus the bits of `v` shifted left: builds powers of two.
 template <int N, class I, class T>
 VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
@@ -114,7 +123,7 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::erf, xsimd::floor, xsimd::log, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
+using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::erf, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
     xsimd::tan, xsimd::trunc;
 } // namespace library
 
@@ -190,6 +199,14 @@ VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& 
   return a * b + c;
 }
 namespace detail {
+template <class T>
+VARVE_INLINE auto raw_bits(batch<T> const& v) {
+  return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v.v);
+}
+template <class T, class U>
+VARVE_INLINE batch<T> from_raw_bits(U v) {
+  return std::bit_cast<T>(v);
+}
 template <int N, class I, class T>
 VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
   using U = std::make_unsigned_t<I>;
@@ -209,7 +226,6 @@ template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { retu
 template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
 template <class T> VARVE_INLINE batch<T> erf(batch<T> x) { return std::erf(x.v); }
 template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
-template <class T> VARVE_INLINE batch<T> log(batch<T> x) { return std::log(x.v); }
 template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
 template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }
 template <class T> VARVE_INLINE batch<T> sin(batch<T> x) { return std::sin(x.v); }

@@ -25,6 +25,7 @@
 #include <varve/op/operators.hpp>
 #include <varve/op/permute.hpp>
 #include <varve/op/pow.hpp>
+#include <varve/op/randn.hpp>
 #include <varve/op/relu.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/sigmoid.hpp>

@@ -46,11 +46,15 @@ struct extremum : rule::reduction {
 template <>
 struct rules<amax_t> : detail::extremum<amax_t> {
   static constexpr bool better(auto v, auto r) { return v > r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
 };
 /// Smallest element along axes.
 template <>
 struct rules<amin_t> : detail::extremum<amin_t> {
   static constexpr bool better(auto v, auto r) { return v < r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
 };
 
 template <value X, class... A>

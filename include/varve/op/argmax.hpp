@@ -31,6 +31,13 @@ struct rules<argmax_t> : rule::reduction {
         if (greater(p[k * x.strides[a]], p[r * x.strides[a]])) r = k;
     });
   }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    meta const in[] = {meta_of(x)};
+    T r = tensor::empty(shape(at, in, 1).sizes, dtype::int64);
+    kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), x.dim() ? static_cast<int>(at[0][0]) : -1, static_cast<std::int64_t*>(r.raw()));
+    return r;
+  }
 };
 
 template <value X, class... A>

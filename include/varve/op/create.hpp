@@ -56,11 +56,12 @@ template <>
 struct rules<full_t> : rule::linear {
   static constexpr op_kind kind = op_kind::factory;
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
-  static tensor make(attributes const& at, tensor const& v) {
-    tensor r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "full", [&]<class T>() {
-      T const e = v.item<T>();
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = e;
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& v) {
+    T r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "full", [&]<class E>() {
+      E const e = v.template item<E>();
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
     });
     return r;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/kernel/matmul.hpp>
 #include <varve/op/expand.hpp>
 #include <varve/op/mul.hpp>
 #include <varve/op/reshape.hpp>
@@ -36,6 +37,26 @@ struct rules<mm_t> : rule::bilinear {
           out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
         }
     });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& a, T const& b) {
+    meta const in[] = {meta_of(a), meta_of(b)};
+    meta const m = shape(at, in, 2);
+    T c = tensor::empty(m.sizes, m.type);
+    int const r = m.sizes.n;
+    auto matrix = [r](T const& t, bool transposed, index_t offset) {
+      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
+      index_t const row = t.strides()[r - (transposed ? 1 : 2)], col = t.strides()[r - (transposed ? 2 : 1)];
+      return kernel::matrix<void>{p, row, col};
+    };
+    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
+      auto const x = matrix(a, at[0][0] != 0, oa);
+      auto const y = matrix(b, at[0][1] != 0, ob);
+      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
+    });
+    return c;
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& b) {

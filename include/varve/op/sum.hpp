@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/rule/reduction.hpp>
-#include <varve/value/strided.hpp>
 
 namespace varve {
 
@@ -21,6 +20,8 @@ struct rules<sum_t> : rule::reduction {
     for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
     detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
   }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
     return op(d);

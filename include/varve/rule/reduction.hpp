@@ -2,7 +2,8 @@
 #pragma once
 #include <varve/rule/broadcasting.hpp>
 #include <varve/rule/handle.hpp>
-#include <varve/value/strided.hpp>
+#include <varve/dispatch/tensor_eval.hpp>
+#include <varve/kernel/reduce.hpp>
 
 namespace varve {
 
@@ -35,6 +36,21 @@ inline constexpr auto shifted = [](dims const& axes) {
   for (int k = 0; k < r.n; ++k) ++r[k];
   return r;
 };
+/// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
+template <class Tag>
+VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
+  meta const in[] = {meta_of(x)};
+  meta const m = rules<Tag>::shape(at, in, 1);
+  tensor r = tensor::empty(m.sizes, m.type);
+  unsigned axes = 0;
+  for (index_t a : at[0]) axes |= 1u << a;
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
+  return r;
+}
+template <class Fold>
+kernel::detail::reducer fold_for(dtype t) {
+  return on_dtype(t, "reduction", []<class T>() { return kernel::detail::make_reducer<Fold, T>(); });
+}
 } // namespace detail
 
 namespace rule {
