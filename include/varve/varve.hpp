@@ -6,6 +6,7 @@
 #include <varve/core/message.hpp>
 #include <varve/fwd.hpp>
 #include <varve/graph/trace.hpp>
+#include <varve/hop/cond.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/interpreter/stack_of.hpp>
 #include <varve/op/all.hpp>

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <varve/core/type.hpp>
 
 namespace varve {
 
@@ -18,14 +19,19 @@ template <class T, std::size_t N>
 inline constexpr bool is_tree_node<std::array<T, N>> = true;
 
 namespace detail {
-template <class T, class... R>
-constexpr auto remake(std::type_identity<T>, R const&... r) {
-  if constexpr (requires { typename T::first_type; }) return std::pair<R...>(r...);
-  else return std::tuple<R...>(r...);
+template <class T>
+constexpr auto remake(std::type_identity<T>) {
+  return std::tuple<>{};
+}
+template <class T, class First, class... R>
+constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
+  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
+  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...)) return std::array<First, 1 + sizeof...(R)>{first, r...};
+  else return std::tuple<First, R...>(first, r...);
 }
 } // namespace detail
 
-/// Applies `f` to every leaf, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays become tuples).
+/// Applies `f` to every leaf, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
 template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   if constexpr (is_tree_node<T>) {
@@ -35,6 +41,16 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
   } else {
     return f(t, r...);
+  }
+}
+
+/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
+template <class F, class T>
+constexpr auto tree_map_indexed(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(arg_t<0>{}, t);
   }
 }
 

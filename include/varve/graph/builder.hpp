@@ -11,6 +11,32 @@ constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
 inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
 inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
 
+/// One of several results of a higher-order node; attribute {k}.
+inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
+
+namespace detail {
+/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0 keeps all numbers.
+constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
+  for (int r = from; r < to; ++r) {
+    region g_r = g.regions[static_cast<std::size_t>(r)];
+    int const shift = static_cast<int>(into.nodes.size()) - g_r.node_first;
+    for (int n = g_r.node_first; n < g_r.node_first + g_r.node_count; ++n) {
+      node nd = g.nodes[static_cast<std::size_t>(n)];
+      int const edge = static_cast<int>(into.edges.size());
+      for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
+      nd.first = edge;
+      if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
+      into.nodes.push_back(nd);
+    }
+    int const result = static_cast<int>(into.results.size());
+    for (int k = 0; k < g_r.result_count; ++k) into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
+    g_r.node_first += shift;
+    g_r.result_first = result;
+    into.regions.push_back(g_r);
+  }
+}
+} // namespace detail
+
 /// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
 /// becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {
@@ -66,6 +92,41 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// Ends the tracing of an inner function: further operators belong to the function around it.
+  constexpr void close() { root_->current_ = outer_; }
+
+  /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
+  constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
+    std::vector<int> all(operands, operands + count), lifted;
+    for (graph_builder const* f : {&a, &b})
+      for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
+        bool known = false;
+        for (int id : lifted) known = known || id == f->lifted_[k];
+        if (!known) lifted.push_back(f->lifted_[k]);
+      }
+    for (int id : lifted) all.push_back(id);
+    a.take_inputs(lifted, *this);
+    b.take_inputs(lifted, *this);
+    graph const ga = a.finish(), gb = b.finish();
+    int const first = 1 + static_cast<int>(inner_.regions.size());
+    int const rest_of_b = 2 + static_cast<int>(ga.regions.size()) - 1;
+    detail::append(inner_, ga, 0, 1, first + 2);
+    detail::append(inner_, gb, 0, 1, first + rest_of_b);
+    detail::append(inner_, ga, 1, static_cast<int>(ga.regions.size()), first + 2);
+    detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), first + rest_of_b);
+    meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
+    int const id = emit(op, {}, all.data(), static_cast<int>(all.size()), out);
+    nodes_[static_cast<std::size_t>(id)].regions_first = first;
+    nodes_[static_cast<std::size_t>(id)].regions_count = 2;
+    several_ = static_cast<int>(ga.results.size());
+    return id;
+  }
+  /// The k-th result of a node just written by `emit_branches`.
+  constexpr int result_of(int id, int k, meta const& m) {
+    if (several_ == 1) return id;
+    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
+  }
+
   /// The finished function with its inner functions behind it.
   constexpr graph finish() const {
     graph g;
@@ -73,6 +134,7 @@ public:
     g.edges = edges_;
     g.results = results_;
     g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
+    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
     return g;
   }
 
@@ -80,7 +142,36 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
-  int inputs_ = 0;
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  constexpr void take_inputs(std::vector<int> const& lifted, graph_builder const& outer) {
+    int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
+    for (std::size_t u = 0; u < lifted.size(); ++u) {
+      int mine = -1;
+      for (std::size_t k = 0; k < lifted_.size(); k += 2)
+        if (lifted_[k] == lifted[u]) mine = lifted_[k + 1];
+      if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
+      nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
+    }
+    std::vector<node> sorted;
+    std::vector<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
+
+  int inputs_ = 0, several_ = 1;
+  graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   std::vector<node> nodes_;
   std::vector<int> edges_, results_, lifted_;
 };

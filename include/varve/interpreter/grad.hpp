@@ -11,10 +11,14 @@ struct grad_interpreter : Lv {
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
-    return [&](auto const&... t) {
-      auto y = op(t.primal...);
-      return this->record(*this, op, y, t...);
-    }(this->open_tracked(x)...);
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::grad(*this, op, x...);
+    } else {
+      return [&](auto const&... t) {
+        auto y = op(t.primal...);
+        return this->record(*this, op, y, t...);
+      }(this->open_tracked(x)...);
+    }
   }
 
   /// A constant: tracked by no tape.

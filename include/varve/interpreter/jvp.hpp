@@ -12,10 +12,14 @@ struct jvp_interpreter : Lv {
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
-    return [&](auto const&... d) {
-      auto y = op(d.primal...);
-      return this->close_dual(*this, y, tangent(op, y, d...));
-    }(this->open_dual(x)...);
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::jvp(*this, op, x...);
+    } else {
+      return [&](auto const&... d) {
+        auto y = op(d.primal...);
+        return this->close_dual(*this, y, tangent(op, y, d...));
+      }(this->open_dual(x)...);
+    }
   }
 
   /// A constant: its tangent is zeros.

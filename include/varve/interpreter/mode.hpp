@@ -14,11 +14,16 @@ struct dispatch_mode {};
 template <class Lv, class M>
 struct mode_interpreter : Lv {
   static constexpr char const* kind = "mode";
+  static constexpr bool watches = true;
   M* mode = nullptr;
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
-    return this->close(*this, mode->process(op, this->open_plain(x)...));
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::mode(*this, op, x...);
+    } else {
+      return this->close(*this, mode->process(op, this->open_plain(x)...));
+    }
   }
   template <class V>
   constexpr auto lift(V const& v) const {

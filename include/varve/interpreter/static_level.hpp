@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/tree.hpp>
 #include <varve/interpreter/grad.hpp>
+#include <varve/interpreter/hop_node.hpp>
 #include <varve/interpreter/jvp.hpp>
 #include <varve/interpreter/mode.hpp>
 #include <varve/interpreter/tape.hpp>
@@ -83,6 +85,23 @@ struct static_tape_level : static_level<N, Tag> {
       auto* n = record_on->template make<node>(record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
       return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
     }
+  }
+  /// Records a higher-order operator: one node with a slot per result, pulled through `rules<tag>::pull`.
+  template <class I, class Op, class Y, class P, class... V, class... E>
+  constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
+    tree_for_each(
+        [](auto const& v) {
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N, "varve: a function of this operator captures a value that grad tracks; pass it as an operand or through closure(f, captured...)");
+        },
+        y);
+    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>, std::remove_cvref_t<E>...>;
+    node* n = record_on ? record_on->template make<node>(record_on, op, p, y, std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...) : nullptr;
+    return tree_map_indexed([&]<std::size_t K>(arg_t<K>, auto const& v) {
+      using Leaf = std::remove_cvref_t<decltype(v)>;
+      if constexpr (detail::static_and_not_floating<Leaf>()) return v;
+      else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
+      else return close_tracked(in, v);
+    }, y);
   }
   /// A leaf of the tape.
   template <class I, class V>

@@ -12,6 +12,17 @@ struct contains_level : std::false_type {};
 template <int L, class I, class V, class E>
 struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
 
+/// Is a value seen through a mode, which must see every call?
+template <class V>
+consteval bool contains_mode() {
+  return false;
+}
+template <class V>
+  requires is_seen<V>
+consteval bool contains_mode() {
+  return requires { V::interpreter::watches; } || contains_mode<decltype(V::value)>();
+}
+
 template <int L, class V>
 constexpr auto const& find_level(V const& v) {
   if constexpr (V::interpreter::level == L) return v.in;

@@ -13,7 +13,11 @@ struct vmap_interpreter : Lv {
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
-    return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else {
+      return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
+    }
   }
 
   template <class S>

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/region.hpp>
+#include <varve/op/where.hpp>
+#include <varve/transform/vjp.hpp>
+
+namespace varve {
+
+/// Tag of the higher-order operator `cond`.
+struct cond_t {
+  static constexpr auto op_name = "cond";
+};
+
+/// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one level below (HO-12).
+template <class T, class F>
+struct cond_call {
+  using tag = cond_t;
+  [[no_unique_address]] T on_true;
+  [[no_unique_address]] F on_false;
+  static constexpr char const* name() { return cond_t::op_name; }
+  template <value P, value... X>
+  constexpr auto operator()(P const& p, X const&... x) const {
+    if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
+    else if constexpr (is_proxy_base<base_of<P>>) return trace_branches(cond_t{}, *this, p, x...);
+    else return p ? on_true(x...) : on_false(x...);
+  }
+};
+template <class T, class F>
+inline constexpr bool is_hop<cond_call<T, F>> = true;
+
+namespace detail {
+/// Runs a branch on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
+template <class I, class F>
+struct dual_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
+      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+  template <class D>
+  static constexpr auto full_tangent(D const& d) {
+    if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+    else return d.tangent;
+  }
+  template <class Y>
+  static constexpr auto as_tuple(Y const& y) {
+    if constexpr (is_tree_node<Y>) return y;
+    else return std::tuple<Y>(y);
+  }
+};
+
+/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the branch again in reverse mode.
+template <std::size_t N, class F>
+struct pull_fn {
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
+      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
+      auto const run = vjp(with_captures, nth<K>(x...)...);
+      auto const g = [&] {
+        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
+        else return std::make_tuple(nth<N + G>(x...)...);
+      }();
+      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
+    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
+  }
+  template <std::size_t M, class G, class... V>
+  static constexpr auto first(G const& f, V const&... v) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
+  }
+  template <class C, class X>
+  static constexpr auto or_zeros(C const& c, X const& x) {
+    if constexpr (is_none<C>) return zeros_like(x);
+    else return c;
+  }
+};
+
+/// Runs a branch on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
+template <class I, class F>
+struct reentering_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
+  }
+};
+/// Runs a branch on operands some of which are mapped; every result comes out mapped.
+template <class I, class F, class... Flag>
+struct batched_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    auto const close = [&](auto flag, auto const& v) {
+      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+      else return v;
+    };
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
+  }
+};
+
+template <class Y, class F>
+constexpr auto split_pairs(Y const& y, F const& close) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    constexpr std::size_t n = sizeof...(K);
+    if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
+    else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
+  }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+}
+} // namespace detail
+
+/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0.
+template <>
+struct rules<cond_t> {
+  template <class I, class Op, class P, class... X>
+  static constexpr auto jvp(I const& in, Op const& op, P const& p, X const&... x) {
+    using T = detail::dual_fn<I, decltype(op.on_true)>;
+    using F = detail::dual_fn<I, decltype(op.on_false)>;
+    return [&](auto const& pp, auto const&... d) {
+      auto const y = cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}(pp.primal, d.primal..., T::full_tangent(d)...);
+      return detail::split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+    }(in.open_dual(p), in.open_dual(x)...);
+  }
+  template <class I, class Op, class P, class... X>
+  static constexpr auto grad(I const& in, Op const& op, P const& p, X const&... x) {
+    return [&](auto const& pp, auto const&... t) {
+      auto const y = op(pp.primal, t.primal...);
+      return in.record_hop(in, op, y, pp.primal, t...);
+    }(in.open_tracked(p), in.open_tracked(x)...);
+  }
+  /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
+  template <class Op, class P, class... X, class... G>
+  static constexpr auto pull(Op const& op, P const& p, std::tuple<X...> const& x, G const&... g) {
+    using T = detail::pull_fn<sizeof...(X), decltype(op.on_true)>;
+    using F = detail::pull_fn<sizeof...(X), decltype(op.on_false)>;
+    return std::apply([&](auto const&... v) { return cond_call<T, F>{{op.on_true}, {op.on_false}}(p, v..., g...); }, x);
+  }
+  template <class I, class Op, class P, class... X>
+  static constexpr auto vmap(I const& in, Op const& op, P const& p, X const&... x) {
+    if constexpr (at_level<P, I::level>) {
+      auto const a = op.on_true(x...);
+      auto const b = op.on_false(x...);
+      return tree_map([&](auto const& u, auto const& v) { return where(p, u, v); }, a, b);
+    } else {
+      return [&]<class... V, class... Flag>(operand<V, Flag> const&... o) {
+        using T = detail::batched_fn<I, decltype(op.on_true), Flag...>;
+        using F = detail::batched_fn<I, decltype(op.on_false), Flag...>;
+        auto const y = cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}(p, o.value...);
+        return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+      }(in.open_batched(x)...);
+    }
+  }
+  template <class I, class Op, class P, class... X>
+  static constexpr auto mode(I const& in, Op const& op, P const& p, X const&... x) {
+    using T = detail::reentering_fn<I, decltype(op.on_true)>;
+    using F = detail::reentering_fn<I, decltype(op.on_false)>;
+    auto const y = in.mode->process(cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}, in.open_plain(p), in.open_plain(x)...);
+    return tree_map([&](auto const& v) { return in.close(in, v); }, y);
+  }
+};
+
+namespace detail {
+/// A truth value that no transform maps, of a tensor or a number.
+inline bool is_mapped_by_vmap(tensor const& p) { return p.is_wrapped() && (!(p.sizes() == p.inner().sizes()) || is_mapped_by_vmap(p.inner())); }
+inline bool truth(tensor const& p) { return p.is_wrapped() ? truth(p.inner()) : p.item<bool>(); }
+template <class T, class F, class Tower, class... X>
+constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
+  if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
+    return p ? t(x...) : f(x...);
+  } else {
+    auto const lift = [&](auto const& y) { return tree_map([&](auto const& v) { return lift_to_all(tower, v); }, y); };
+    static_assert(std::is_same_v<decltype(lift(t(x...))), decltype(lift(f(x...)))>, "varve: cond: both functions must return values of one shape and dtype");
+    return p ? lift(t(x...)) : lift(f(x...));
+  }
+}
+} // namespace detail
+
+/// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
+/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
+/// of values, of one shape and dtype in both branches. Equals `pred ? true_fn(x...) : false_fn(x...)`.
+template <value P, class T, class F, class... X>
+constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
+  if constexpr (number<P>) {
+    constexpr bool watched = (detail::contains_mode<X>() || ...);
+    if constexpr (watched) return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+    else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
+  } else if constexpr (std::is_same_v<P, tensor>) {
+    if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
+    if (!detail::is_mapped_by_vmap(pred)) return detail::truth(pred) ? true_fn(x...) : false_fn(x...);
+    return tree_map([&](auto const& a, auto const& b) { return where(pred, a, b); }, true_fn(x...), false_fn(x...));
+  } else {
+    return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+  }
+}
+
+} // namespace varve

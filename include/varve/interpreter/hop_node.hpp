@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/tape.hpp>
+
+namespace varve::detail {
+
+template <class Y, class Level>
+struct result_slots {
+  using type = std::tuple<typename Level::template slot_of<Y>>;
+};
+template <class... Y, class Level>
+struct result_slots<std::tuple<Y...>, Level> {
+  using type = std::tuple<typename Level::template slot_of<Y>...>;
+};
+
+/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
+template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
+struct hop_node : tape_node {
+  typename result_slots<Y, Level>::type out;
+  Tape const* owner;
+  [[no_unique_address]] Op op;
+  P pred;
+  Y y;
+  X operands;
+  std::tuple<E...> slots;
+
+  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e) : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) { act = &run; }
+
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<hop_node*>(n);
+    if (a == pull) {
+      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out)) self->pull_all(std::index_sequence_for<E...>{});
+    } else if (a == clear) {
+      std::apply([](auto&... s) { ((s.set = false), ...); }, self->out);
+    } else if (std::is_constant_evaluated()) {
+      delete self;
+    } else {
+      self->~hop_node();
+    }
+  }
+  template <std::size_t... I>
+  constexpr void pull_all(std::index_sequence<I...>) {
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
+      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
+      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
+    }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
+    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
+  }
+  template <class S, class G>
+  constexpr void give(S const& to, G const& g) {
+    if constexpr (!is_none<S>)
+      if (to) to->add(owner->tower, g);
+  }
+};
+
+} // namespace varve::detail

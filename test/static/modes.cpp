@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// Modes resolved by the compiler, and the type-level stack as Hana's algorithms see it.
+#include <boost/hana.hpp>
+#include <varve/varve.hpp>
+namespace vv = varve;
+namespace hana = boost::hana;
+
+struct counting : vv::dispatch_mode<counting> {
+  int calls = 0;
+  constexpr auto process(auto op, auto const&... args) {
+    ++calls;
+    return op(args...);
+  }
+};
+struct shifting : vv::dispatch_mode<shifting> { // adds a number to whatever an operator gives
+  double by = 1;
+  constexpr auto process(auto op, auto const&... args) { return op(args...) + by; }
+};
+struct last_name : vv::dispatch_mode<last_name> {
+  char const* last = "";
+  constexpr auto process(auto op, auto const&... args) {
+    last = op.name();
+    return op(args...);
+  }
+};
+constexpr bool same(char const* a, char const* b) {
+  for (; *a && *a == *b; ++a, ++b) {}
+  return *a == *b;
+}
+
+constexpr auto f = [](auto x) { return vv::sin(x) * x; };
+constexpr int count(auto const& run) {
+  counting mode;
+  run(mode);
+  return mode.calls;
+}
+static_assert(count([](auto& m) { (void)vv::with(m, f, 3.0); }) == 2);
+// below a transform a mode sees what the transform makes of a call: sin, mul, and for the gradient cos and products
+static_assert(count([](auto& m) { (void)vv::with(m, vv::grad(f), 3.0); }) > 2);
+// above a transform it sees the user's calls only
+static_assert(count([](auto& m) { (void)vv::grad([&](auto x) { return vv::with(m, f, x); })(3.0); }) == 2);
+static_assert(count([](auto& m) { (void)vv::vmap([&](auto x) { return vv::with(m, f, x); })(vv::array<double, 3>{1, 2, 3}); }) == 2);
+// while it runs a mode does not see itself; the sum it adds reaches the mode below
+static_assert([] {
+  counting below;
+  shifting above;
+  double const y = vv::with(below, [&](auto x) { return vv::with(above, [](auto u) { return u * u; }, x); }, 3.0);
+  return y == 10 && below.calls == 2;
+}());
+static_assert([] {
+  last_name m;
+  (void)vv::with(m, f, 3.0);
+  return same(m.last, "mul");
+}());
+// a mode changes values: the gradient goes through what it did
+static_assert([] {
+  shifting m;
+  m.by = 10;
+  return vv::grad([&](auto x) { return vv::with(m, [](auto u) { return u * u * u; }, x); })(2.0) == 12 + 10; // ((x^2 + 10) x + 10)'
+}());
+
+// the stack
+template <class V>
+inline constexpr auto kinds = hana::transform(vv::stack_of<V>, [](auto type) { return hana::bool_c<(same(decltype(type)::type::kind, "grad"))>; });
+constexpr auto two_grads = [](auto x) {
+  using X = decltype(x);
+  static_assert(hana::size(vv::stack_of<X>) == hana::size_c<2>);
+  static_assert(hana::all(kinds<X>));
+  static_assert(decltype(+vv::stack_of<X>[hana::size_c<0>])::type::level == 2);
+  return x * x;
+};
+static_assert(vv::grad(vv::grad(two_grads))(1.0) == 2);
+constexpr auto grad_in_vmap = [](auto x) {
+  using X = decltype(x);
+  static_assert(same(vv::kind_of<typename decltype(+hana::front(vv::stack_of<X>))::type>, "grad")); // innermost first
+  static_assert(same(vv::kind_of<typename decltype(+hana::back(vv::stack_of<X>))::type>, "vmap"));
+  static_assert(hana::count_if(vv::stack_of<X>, [](auto t) { return hana::bool_c<(decltype(t)::type::level > 1)>; }) == hana::size_c<1>);
+  static_assert(hana::reverse(hana::reverse(vv::stack_of<X>)) == vv::stack_of<X>);
+  return x * x;
+};
+static_assert(vv::equal(vv::vmap(vv::grad(grad_in_vmap))(vv::array<double, 2>{1, 2}), vv::array<double, 2>{2, 4}));
+static_assert(hana::is_empty(vv::stack_of<double>));
+static_assert(vv::level_of<double> == 0);
