@@ -5,6 +5,8 @@
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
 #include <varve/fwd.hpp>
+#include <varve/graph/interpret.hpp>
+#include <varve/graph/make_fx.hpp>
 #include <varve/graph/trace.hpp>
 #include <varve/hop/cond.hpp>
 #include <varve/interpreter/mode_guard.hpp>

@@ -76,7 +76,7 @@ void check_functions() {
   check<T>("erf", [](auto x) { return k::erf(x); }, [](R x) { return std::erf(x); }, -5, 5, 4, {0.0, -0.0, inf, -inf, not_a_number});
   check<T>("sqrt", [](auto x) { return k::sqrt(x); }, [](R x) { return std::sqrt(x); }, 0, 100, 0.51, {0.0, -0.0, inf, not_a_number, -1});
   check<T>("round", [](auto x) { return k::round(x); }, [](R x) { return std::nearbyint(x); }, -100, 100, 0, {0.5, 1.5, 2.5, -0.5, -0.0, inf, not_a_number});
-  check<T>("floor", [](auto x) { return k::floor(x); }, [](R x) { return std::floor(x); }, -100, 100, 0, {0.5, -0.5, -0.0, inf, not_a_number});
+  check<T>("floor", [](auto x) { return k::floor(x); }, [](R x) { return std::floor(x); }, -100, 100, 0, {0.5, -0.5, 0.0, inf, not_a_number});
   check<T>("sign", [](auto x) { return k::sign(x); }, [](R x) { return R((x > 0) - (x < 0)); }, -100, 100, 0, {0.5, -0.5, 0.0, inf, not_a_number});
 }
 

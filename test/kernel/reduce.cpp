@@ -81,7 +81,7 @@ TEST_CASE("reduce: any axes of any strides equal the plain loop", "[kernel][redu
 }
 
 TEST_CASE("reduce: empty, NaN and rounding", "[kernel][reduce]") {
-  float x[100], r[4] = {9, 9, 9, 9};
+  float x[100]{}, r[4] = {9, 9, 9, 9};
   index_t const strides[] = {0, 1};
   k::operand const in(static_cast<void const*>(x), strides, 4);
   k::reduce(k::reduction::sum, varve::dtype::float32, {3, 0}, in, 2, r);

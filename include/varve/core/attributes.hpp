@@ -25,4 +25,7 @@ struct attributes {
   }
 };
 
+/// The attributes of operators that have none.
+inline constexpr attributes no_attributes{};
+
 } // namespace varve

@@ -97,6 +97,7 @@ constexpr dtype result_type(M const&... m) {
     int const c = detail::promotion_class(x);
     dtype t = x.type;
     if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
+    if (x.number && category(t) == 1) t = dtype::int64; // and bool to int64
     best[c] = any[c] ? promote_types(best[c], t) : t;
     any[c] = true;
   };

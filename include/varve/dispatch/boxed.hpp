@@ -79,6 +79,8 @@ private:
   int capacity_ = in_place;
 };
 
+struct op_handle;
+
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
   char const* name;

@@ -74,10 +74,14 @@ private:
   static tensor enter(Op const& op, X const&... x) {
     if (this_thread_state.quiet() && !(x.is_wrapped() || ...)) [[likely]]
       return evaluate_tensor(op, x...);
-    attributes const at = op.boxed();
     boxed_args args;
     (args.push_back(x), ...);
-    return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &at}, args);
+    if constexpr (Op::facts == 0) {
+      return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, args);
+    } else {
+      attributes const at = op.boxed();
+      return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &at}, args);
+    }
   }
 };
 

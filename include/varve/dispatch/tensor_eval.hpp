@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <array>
 #include <varve/dispatch/static_eval.hpp>
 #include <varve/kernel/convert.hpp>
 #include <varve/kernel/pointwise.hpp>
@@ -31,8 +30,8 @@ struct pointwise_info {
   int arity;
   int conditions;
   bool floating, comparison;
-  /// Contiguous kernel for a computing dtype.
-  kernel::loop (*loop)(dtype);
+  /// Contiguous kernels by computing dtype; null where there is none.
+  kernel::loop loops[10];
 };
 
 template <class Tag>
@@ -42,14 +41,12 @@ struct pointwise_functor {
     return rules<Tag>::kernel(v...);
   }
 };
-template <class Tag>
-VARVE_COLD kernel::loop pointwise_loop(dtype t) {
-  return on_dtype(t, Tag::op_name, []<class T>() -> kernel::loop {
-    using R = rules<Tag>;
-    if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
-    else if constexpr (R::promote == promotion::comparison) return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
-    else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
-  });
+template <class Tag, class T>
+constexpr kernel::loop pointwise_loop() {
+  using R = rules<Tag>;
+  if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
+  else if constexpr (R::promote == promotion::comparison) return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
+  else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
 }
 template <class Tag>
 inline constexpr pointwise_info info_of{Tag::op_name,
@@ -57,7 +54,8 @@ inline constexpr pointwise_info info_of{Tag::op_name,
                                         rules<Tag>::conditions,
                                         rules<Tag>::promote == promotion::floating,
                                         rules<Tag>::promote == promotion::comparison,
-                                        &pointwise_loop<Tag>};
+                                        {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(), pointwise_loop<Tag, std::int32_t>(),
+                                         pointwise_loop<Tag, std::int64_t>(), nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(), nullptr, nullptr}};
 
 VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
   meta const first = meta_of(*x[f.conditions]);
@@ -67,48 +65,49 @@ VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const
   return f.floating && category(t) < 2 ? default_dtype : t;
 }
 
-/// Runs an elementwise operator: promotion, broadcasting, allocation, one call of the contiguous kernel where shapes allow. `loops` caches kernels by dtype.
-VARVE_NOINLINE inline tensor run_pointwise(pointwise_info const& f, kernel::loop* loops, tensor const* const* x) {
+/// The general case: operands of other dtypes are converted, shapes broadcast.
+VARVE_NOINLINE inline tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
   constexpr int most = 4;
   tensor const* in[most];
   tensor copies[most];
-  dtype t = x[0]->dtype();
-  bool same = true, number = x[0]->is_number();
-  for (int k = 1; k < f.arity; ++k) {
-    same = same && x[k]->dtype() == t;
-    number = number && x[k]->is_number();
-  }
-  if (!same || f.conditions || (f.floating && category(t) < 2)) t = pointwise_type(f, x);
+  dtype const t = pointwise_type(f, x);
+  bool number = true;
+  dims sizes;
   for (int k = 0; k < f.arity; ++k) {
     in[k] = x[k];
+    number = number && x[k]->is_number();
     if (x[k]->dtype() != t) {
       copies[k] = converted(*x[k], t);
       in[k] = &copies[k];
     }
+    sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
   }
-  dims sizes = in[0]->sizes();
-  bool flat = in[0]->is_contiguous();
-  for (int k = 1; k < f.arity; ++k) {
-    flat = flat && in[k]->sizes() == sizes && in[k]->is_contiguous();
-    if (!flat) sizes = broadcast(sizes, in[k]->sizes());
-  }
-  kernel::loop& loop = loops[static_cast<int>(t)];
-  if (!loop) loop = f.loop(t);
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
   tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  if (flat) {
-    void const* p[most];
-    for (int k = 0; k < f.arity; ++k) p[k] = in[k]->raw();
-    if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
-  } else {
-    dims strides[most];
-    kernel::operand o[most];
-    for (int k = 0; k < f.arity; ++k) {
-      strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
-      o[k] = operand_of(*in[k], strides[k].v);
-    }
-    kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
+  dims strides[most];
+  kernel::operand o[most];
+  for (int k = 0; k < f.arity; ++k) {
+    strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
+    o[k] = operand_of(*in[k], strides[k].v);
   }
+  kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
   if (number) out.mark_number();
+  return out;
+}
+/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+VARVE_NOINLINE inline tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
+  tensor const& first = *x[0];
+  dtype const t = first.dtype();
+  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
+  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  if (!flat || !loop) [[unlikely]]
+    return run_pointwise_general(f, x);
+  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
+  void const* p[4];
+  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
+  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
   return out;
 }
 
@@ -158,9 +157,8 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
   if constexpr (requires { R::make(op.boxed(), x...); }) {
     return R::make(op.boxed(), x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
-    static std::array<kernel::loop, 10> loops{};
     tensor const* in[] = {&x...};
-    return detail::run_pointwise(detail::info_of<tag>, loops.data(), in);
+    return detail::run_pointwise(detail::info_of<tag>, in);
   } else if constexpr (detail::has_layout<R>) {
     attributes const at = op.boxed();
     auto const& v = nth<0>(x...);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/emit.hpp>
-#include <varve/graph/product.hpp>
+#include <varve/kernel/matmul.hpp>
+#include <varve/kernel/matmul_fixed.hpp>
 
 /// @file
 /// Operators with loops of their own: products of matrices, and what addresses memory by values.
@@ -16,6 +17,14 @@ struct split_axis {
   }
 };
 } // namespace detail
+
+/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
+template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
+VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
+  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
+  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18) kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
+  else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
+}
 
 /// Executes the call stage `S` of program `P`.
 template <class P, int S>

@@ -167,9 +167,7 @@ struct rules<cond_t> {
 };
 
 namespace detail {
-/// A truth value that no transform maps, of a tensor or a number.
 inline bool is_mapped_by_vmap(tensor const& p) { return p.is_wrapped() && (!(p.sizes() == p.inner().sizes()) || is_mapped_by_vmap(p.inner())); }
-inline bool truth(tensor const& p) { return p.is_wrapped() ? truth(p.inner()) : p.item<bool>(); }
 template <class T, class F, class Tower, class... X>
 constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
   if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
@@ -193,7 +191,7 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
     else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
     if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
-    if (!detail::is_mapped_by_vmap(pred)) return detail::truth(pred) ? true_fn(x...) : false_fn(x...);
+    if (!detail::is_mapped_by_vmap(pred)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
     return tree_map([&](auto const& a, auto const& b) { return where(pred, a, b); }, true_fn(x...), false_fn(x...));
   } else {
     return cond_call<T, F>{true_fn, false_fn}(pred, x...);

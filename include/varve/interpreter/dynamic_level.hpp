@@ -21,7 +21,7 @@ struct boxed_dual {
 };
 struct boxed_tracked {
   static constexpr int most = 8;
-  boxed_args primal;
+  mutable boxed_args primal; // moved into the node that records the call
   cotangent_slot* slot[most] = {};
   bool any = false;
 };
@@ -56,12 +56,12 @@ template <class T = tensor>
 struct boxed_node : tape_node {
   cotangent_slot out;
   op_table const* table;
-  attributes at;
+  attributes const* at;
   tensor y;
   boxed_args primal;
   cotangent_slot* slot[boxed_tracked::most];
 
-  boxed_node(boxed_op const& op, tensor const& r, boxed_tracked const& t) : table(op.table), at(*op.at), y(r), primal(t.primal) {
+  boxed_node(op_table const* f, attributes const* a, tensor const& r, boxed_tracked const& t) : table(f), at(a), y(r), primal(static_cast<boxed_args&&>(t.primal)) {
     for (int i = 0; i < primal.size(); ++i) slot[i] = t.slot[i];
     act = &run;
   }
@@ -75,7 +75,7 @@ struct boxed_node : tape_node {
     if (!out.value.defined()) return;
     for (int i = 0; i < primal.size(); ++i) {
       if (!slot[i]) continue;
-      T const c = table->vjp(i, at, out.value, y, primal);
+      T const c = table->vjp(i, *at, out.value, y, primal);
       slot[i]->value = slot[i]->value.defined() ? add(slot[i]->value, c) : c;
     }
   }
@@ -147,7 +147,7 @@ struct dynamic_level {
   template <class I>
   tensor record(I const&, boxed_op const& op, tensor const& y, boxed_tracked const& t) const {
     if (!t.any || !op.table->differentiable || !is_floating(y.dtype())) return y;
-    auto* n = record_on->template make<detail::boxed_node<>>(op, y, t);
+    auto* n = record_on->template make<detail::boxed_node<>>(op.table, op.at->count ? record_on->keep(*op.at) : &no_attributes, y, t);
     return tensor::wrap(y, self->id, self->level, {}, &n->out, y.sizes());
   }
 };

@@ -66,6 +66,11 @@ public:
     last_ = n;
     return n;
   }
+  /// A copy of trivially destructible data that lives as long as the tape. (Run time only.)
+  template <class T>
+  T const* keep(T const& t) {
+    return ::new (allocate(sizeof(T), alignof(T))) T(t);
+  }
   constexpr tape_node* last() const { return last_; }
 
 private:

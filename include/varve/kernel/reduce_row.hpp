@@ -130,7 +130,7 @@ T fold_batches(index_t n, T const* p) {
 /// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
 template <class Fold, class T>
 T fold_halves(index_t n, T const* p) {
-  constexpr index_t leaf = 4096;
+  constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
   if (n <= leaf) return detail::fold_batches<Fold>(n, p);
   index_t const half = (n / 2 + leaf - 1) / leaf * leaf;
   return Fold::combine(detail::fold_halves<Fold>(half, p), detail::fold_halves<Fold>(n - half, p + half));

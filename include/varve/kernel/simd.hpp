@@ -129,17 +129,18 @@ using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::erf, xsimd::f
 
 #else // the scalar path
 
-/// One element that behaves as a batch of width 1.
+/// One element that behaves as a batch of width 1; integers wrap, as in registers.
 template <class T>
 struct batch {
+  using W = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>, std::type_identity<T>>::type;
   T v;
   batch() = default;
   constexpr batch(T x) : v(x) {}
-  friend constexpr batch operator+(batch a, batch b) { return static_cast<T>(a.v + b.v); }
-  friend constexpr batch operator-(batch a, batch b) { return static_cast<T>(a.v - b.v); }
-  friend constexpr batch operator*(batch a, batch b) { return static_cast<T>(a.v * b.v); }
+  friend constexpr batch operator+(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) + static_cast<W>(b.v)); }
+  friend constexpr batch operator-(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) - static_cast<W>(b.v)); }
+  friend constexpr batch operator*(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) * static_cast<W>(b.v)); }
   friend constexpr batch operator/(batch a, batch b) { return static_cast<T>(a.v / b.v); }
-  friend constexpr batch operator-(batch a) { return static_cast<T>(-a.v); }
+  friend constexpr batch operator-(batch a) { return static_cast<T>(-static_cast<W>(a.v)); }
   constexpr batch& operator+=(batch b) { return *this = *this + b; }
   constexpr batch& operator-=(batch b) { return *this = *this - b; }
   constexpr batch& operator*=(batch b) { return *this = *this * b; }
@@ -220,7 +221,7 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions that `math.hpp` builds on.
 namespace library {
-template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? static_cast<T>(-x.v) : x.v == 0 ? T(0) : x.v; }
+template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x; }
 template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
 template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
 template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }

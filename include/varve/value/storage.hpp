@@ -48,7 +48,8 @@ inline constexpr std::size_t block_bytes = 384;
 struct block_list {
   void* first = nullptr;
   int count = 0;
-  bool closed = false;
+  bool closed = false;  // the thread is ending
+  bool adopted = false; // its end gives the blocks back
 };
 inline constinit thread_local block_list free_blocks{};
 
@@ -67,6 +68,7 @@ struct block_list_owner {
 VARVE_COLD inline void adopt_block_list() {
   thread_local block_list_owner owner;
   (void)owner;
+  free_blocks.adopted = true;
 }
 
 inline void* take_block() {
@@ -83,7 +85,7 @@ inline void* take_block() {
 inline void give_block(void* b) {
   block_list& l = free_blocks;
   if (VARVE_RECYCLE_BLOCKS && l.count < 256 && !l.closed) {
-    if (l.count == 0) [[unlikely]]
+    if (!l.adopted) [[unlikely]]
       adopt_block_list();
     *static_cast<void**>(b) = l.first;
     l.first = b;

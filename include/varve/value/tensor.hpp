@@ -13,6 +13,9 @@ struct cotangent_slot;
 
 namespace detail {
 struct tensor_block;
+[[noreturn]] VARVE_COLD inline void refuse_data_of_wrapped() {
+  throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+}
 } // namespace detail
 
 /// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
@@ -69,6 +72,9 @@ public:
   template <class T>
   T item() const;
 
+  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
+  explicit operator bool() const;
+
   /// A tensor on the same storage with another layout (elements; the offset is relative to the storage).
   tensor with_layout(layout const& l) const;
   layout where() const;
@@ -121,6 +127,7 @@ struct alignas(64) tensor_block {
   varve::dtype type;
   bool number = false;
   bool wrapped = false;
+  bool contiguous = true;
   index_t offset = 0;
   varve::storage* store = nullptr;
   dims sizes, strides;
@@ -191,7 +198,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
 inline varve::dtype tensor::dtype() const { return block_->type; }
 inline dims const& tensor::sizes() const { return block_->sizes; }
 inline dims const& tensor::strides() const { return block_->strides; }
-inline bool tensor::is_contiguous() const { return where().contiguous(); }
+inline bool tensor::is_contiguous() const { return block_->contiguous; }
 inline bool tensor::is_number() const { return block_->number; }
 inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
@@ -208,7 +215,8 @@ inline bool tensor::shares_storage(tensor const& o) const {
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
 inline void* tensor::raw() const {
-  if (block_->wrapped) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+  if (block_->wrapped) [[unlikely]]
+    detail::refuse_data_of_wrapped();
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
 }
 template <class T>
@@ -235,10 +243,20 @@ T tensor::item() const {
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
+inline tensor::operator bool() const {
+  tensor const* t = this;
+  while (t->is_wrapped()) {
+    if (!(t->sizes() == t->inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+    t = &t->inner();
+  }
+  return t->item<bool>();
+}
 inline tensor tensor::with_layout(layout const& l) const {
   auto* b = make(l.sizes, block_->type);
   b->strides = l.strides;
   b->offset = l.offset;
+  b->contiguous = l.contiguous();
   b->store = block_->store;
   b->store->refs.add();
   return tensor(b);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+// Graphs traced by the compiler: counts of operators, shapes, symbolic sizes.
+#include <varve/varve.hpp>
+namespace vv = varve;
+using vv::dims;
+
+constexpr auto f = [](auto x, auto y) { return vv::tanh(x * y) + x; };
+constexpr auto g = vv::trace(f, vv::spec<float, 8, 3>, vv::spec<float, 3>);
+static_assert(g.operations() == 3 && g.count(vv::tanh) == 1 && g.count(vv::mul) == 1 && g.count(vv::add) == 1 && g.count(vv::sin) == 0);
+static_assert(g.nodes[g.results[0]].out == vv::meta{vv::dtype::float32, {8, 3}});
+static_assert(g.sizes.results == 1 && g.regions[0].inputs == 2);
+
+// promotion writes its conversions into the graph
+constexpr auto h = vv::trace(f, vv::spec<double, 2>, vv::spec<float, 2>);
+static_assert(h.count(vv::to) == 1 && h.nodes[h.results[0]].out.type == vv::dtype::float64);
+
+// symbolic sizes: equal names are equal sizes
+constexpr auto s = vv::trace(f, vv::spec<float, vv::dim<"n">, 3>, vv::spec<float, vv::dim<"n">, 1>);
+static_assert(s.nodes[s.results[0]].out.sizes == dims{vv::symbol("n"), 3});
+constexpr auto r = vv::trace([](auto x) { return vv::sum(x, vv::axis<1>); }, vv::spec<float, vv::dim<"n">, 3>);
+static_assert(r.nodes[r.results[0]].out.sizes == dims{vv::symbol("n")});
+constexpr auto rows = vv::trace([](auto x, auto y) { return vv::matmul(x, y); }, vv::spec<float, vv::dim<"n">, 3>, vv::spec<float, 3, 4>);
+static_assert(rows.nodes[rows.results[0]].out.sizes == dims{vv::symbol("n"), 4} && rows.count(vv::mm) == 1);
+
+// transforms inside leave only operators behind
+constexpr auto gradient = vv::trace(vv::grad([](auto x) { return vv::sum(vv::sin(x)); }), vv::spec<double, 4>);
+static_assert(gradient.count(vv::cos) == 1 && gradient.nodes[gradient.results[0]].out.sizes == dims{4});
+constexpr auto mapped = vv::trace(vv::vmap([](auto x, auto y) { return vv::dot(x, y); }, vv::in_dims<0, vv::none>), vv::spec<float, 5, 3>, vv::spec<float, 3>);
+static_assert(mapped.nodes[mapped.results[0]].out.sizes == dims{5});
+constexpr auto second = vv::trace(vv::grad(vv::grad([](auto x) { return x * x * x; })), vv::spec<double>);
+static_assert(second.nodes[second.results[0]].out.sizes == dims{});
+constexpr auto tangent = vv::trace([](auto x, auto dx) { return vv::jvp([](auto v) { return vv::exp(v); }, std::tuple(x), std::tuple(dx)); }, vv::spec<float, 2>, vv::spec<float, 2>);
+static_assert(tangent.sizes.results == 2 && tangent.count(vv::exp) == 1);
+
+// attributes are data while tracing, so loops may compute them
+constexpr auto loop = vv::trace(
+    [](auto x) {
+      auto y = vv::slice(x, 0, 0, 1);
+      for (int k = 1; k < 4; ++k) y = y + vv::slice(x, 0, k, k + 1);
+      return y;
+    },
+    vv::spec<float, 4>);
+static_assert(loop.count(vv::slice) == 4 && loop.count(vv::add) == 3);
+// constants are computed, not recorded
+constexpr auto constant = vv::trace([](auto x) { return x * vv::exp(vv::zeros_like(x)); }, vv::spec<float, 4>);
+static_assert(constant.count(vv::exp) == 0);
