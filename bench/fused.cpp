@@ -66,7 +66,7 @@ KEEP gate_hand(array<float, N> const& x, array<float, N> const& w, array<float, 
 // ---- 3. Rosenbrock: neighbours ------------------------------------------------------------------------------------------------------------------------
 constexpr index_t R = 100;
 constexpr auto rosenbrock = [](auto x) {
-  auto a = vv::slice(x, vv::ints<0, 1, R, 1>{}), b = vv::slice(x, vv::ints<0, 0, R - 1, 1>{});
+  auto a = vv::slice(x, vv::axis<0>, vv::range<1, R>), b = vv::slice(x, vv::axis<0>, vv::range<0, R - 1>);
   auto r = a - b * b, q = 1.0 - b;
   return vv::sum(100.0 * r * r + q * q);
 };

@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
-#include <varve/rule/handle.hpp>
+#include <varve/dispatch/handle.hpp>
 
 namespace varve {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <bit>
+#include <varve/graph/builder.hpp>
 #include <varve/graph/known.hpp>
 #include <varve/graph/rewrite.hpp>
 
@@ -15,13 +16,11 @@ struct folder {
   std::vector<known> made{};     // of the new nodes
   std::vector<char> splat{};     // every element of the new node is `value`
   std::vector<double> value{};
-  op_handle const* constant = nullptr;
   op_handle const* expand = nullptr;
 
   constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
     for (std::size_t n = 0; n < what.size(); ++n) {
-      if (what[n] == known::constant) constant = g.nodes[n].op;
-      if (what[n] == known::expand) expand = g.nodes[n].op;
+      if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
     }
   }
   static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
@@ -42,9 +41,9 @@ struct folder {
   }
   /// A constant of the given meta; -1 when the graph offers no operator to write it with.
   constexpr int splatted(meta const& m, double x) {
-    if (!constant || (m.sizes.n > 0 && !expand)) return -1;
+    if (m.sizes.n > 0 && !expand) return -1;
     node c;
-    c.op = constant, c.out = {m.type, {}}, c.value = x;
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
     int const id = add(c, nullptr, known::constant);
     if (m.sizes.n == 0) return id;
     node e;

@@ -3,7 +3,7 @@
 #include <vector>
 #include <varve/core/attributes.hpp>
 #include <varve/core/dtype.hpp>
-#include <varve/rule/handle.hpp>
+#include <varve/dispatch/handle.hpp>
 
 namespace varve {
 

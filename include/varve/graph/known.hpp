@@ -14,28 +14,20 @@ enum class known : unsigned char {
 
 namespace detail {
 struct known_name {
-  op_kind kind;
   std::string_view name;
   known what;
 };
-inline constexpr known_name known_names[] = {
-    {op_kind::pointwise, "add", known::add},         {op_kind::pointwise, "sub", known::sub},
-    {op_kind::pointwise, "mul", known::mul},         {op_kind::pointwise, "div", known::div},
-    {op_kind::pointwise, "neg", known::neg},         {op_kind::pointwise, "abs", known::cheap},
-    {op_kind::pointwise, "maximum", known::cheap},   {op_kind::pointwise, "minimum", known::cheap},
-    {op_kind::pointwise, "where", known::cheap},     {op_kind::pointwise, "sign", known::cheap},
-    {op_kind::pointwise, "relu", known::cheap},      {op_kind::pointwise, "square", known::cheap},
-    {op_kind::pointwise, "lt", known::cheap},        {op_kind::pointwise, "le", known::cheap},
-    {op_kind::pointwise, "gt", known::cheap},        {op_kind::pointwise, "ge", known::cheap},
-    {op_kind::pointwise, "eq", known::cheap},        {op_kind::pointwise, "ne", known::cheap},
-    {op_kind::reduction, "sum", known::sum},         {op_kind::reduction, "amax", known::amax},
-    {op_kind::reduction, "amin", known::amin},       {op_kind::reduction, "argmax", known::argmax},
-    {op_kind::contraction, "mm", known::mm},         {op_kind::view, "reshape", known::reshape},
-    {op_kind::view, "permute", known::permute},      {op_kind::view, "expand", known::expand},
-    {op_kind::view, "slice", known::slice},          {op_kind::view, "slice_backward", known::slice_backward},
-    {op_kind::join, "cat", known::cat},              {op_kind::indexing, "gather", known::gather},
-    {op_kind::indexing, "scatter_add", known::scatter_add}, {op_kind::indexing, "one_hot", known::one_hot},
-    {op_kind::factory, "arange", known::arange},     {op_kind::hop, "cond", known::cond}};
+inline constexpr known_name known_pointwise[] = {
+    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
+    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
+    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
+    {"ne", known::cheap}};
+/// `clone` and `detach` are expansions that expand nothing.
+inline constexpr known_name known_others[] = {
+    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
+    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond},
+    {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
 /// Which operator a handle is.
@@ -44,9 +36,14 @@ constexpr known identify(op_handle const& op) {
   if (op.kind == op_kind::constant) return known::constant;
   if (op.kind == op_kind::convert) return known::convert;
   std::string_view const name = op.name;
-  for (auto const& k : detail::known_names)
-    if ((k.kind == op.kind || op.kind == op_kind::view || op.kind == op_kind::indexing) && k.name == name) return k.what;
-  return op.kind == op_kind::pointwise ? known::pointwise : known::other;
+  if (op.kind == op_kind::pointwise) {
+    for (auto const& k : detail::known_pointwise)
+      if (k.name == name) return k.what;
+    return known::pointwise;
+  }
+  for (auto const& k : detail::known_others)
+    if (k.name == name) return k.what;
+  return known::other;
 }
 
 /// `identify` for every node of a graph, each distinct operator looked up once.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/rule/broadcasting.hpp>
-#include <varve/rule/handle.hpp>
+#include <varve/dispatch/handle.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
 #include <varve/kernel/reduce.hpp>
 
