@@ -113,10 +113,10 @@ template <class V>
 concept static_varve_value = varve_value<V> && is_ints<decltype(traits<V>::type(std::declval<V const&>()))>;
 /// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that value decides (PyTorch's wrapped numbers).
 template <class... All, class X>
-constexpr auto front(X const& x) {
+constexpr decltype(auto) front(X const& x) {
   if constexpr (number<X> && (static_varve_value<All> || ...) && ((number<All> || static_varve_value<All>) && ...))
     return static_cast<type_of<promoted_number<All...>()>>(x);
-  else return x;
+  else return (x);
 }
 } // namespace detail
 

@@ -167,7 +167,7 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
     tensor const copy = detail::contiguous_copy(v);
     return copy.with_layout(R::layout_of(at, copy.where()));
   } else if constexpr (R::kind == op_kind::convert) {
-    return detail::converted(nth<0>(x...), static_cast<dtype>(op.a[0]));
+    return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
   } else {
     return detail::compute_tensor<tag>(op.boxed(), x...);
   }

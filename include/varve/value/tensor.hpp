@@ -181,13 +181,19 @@ inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) 
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   auto* b = make(sizes, type);
   tensor r(b);
-  b->strides = contiguous_strides(sizes);
-  std::size_t const bytes = static_cast<std::size_t>(varve::numel(sizes)) * static_cast<std::size_t>(itemsize(type));
+  index_t step = 1, count = 1;
+  b->strides.n = sizes.n;
+  for (int k = sizes.n - 1; k >= 0; --k) {
+    b->strides.v[k] = step;
+    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
+    count *= sizes.v[k];
+  }
+  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
   b->store = &b->own;
   b->own.embedded = true;
   b->own.bytes = bytes;
   b->own.data = b->bytes;
-  if (bytes > sizeof b->bytes) {
+  if (bytes > sizeof b->bytes) [[unlikely]] {
     auto* s = new storage;
     b->store = s;
     s->bytes = bytes;

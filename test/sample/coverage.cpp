@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+// No operator without a row: the names in the headers against the names in the table.
+#include "op.hpp"
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <varve_test.hpp>
+
+namespace {
+using names = std::set<std::string>;
+
+names in_headers() {
+  names found;
+  // `} add{};` ends the object of an operator; `op_name = "add"` names a primitive one.
+  std::regex const object(R"(^\} ([a-z_0-9]+)\{\};)"), primitive(R"re(op_name = "([a-z_0-9]+)")re");
+  std::vector<std::filesystem::path> files{std::filesystem::path(VARVE_TEST_DIR).parent_path() / "include/varve/fwd.hpp"};
+  for (auto const& f : std::filesystem::directory_iterator(files[0].parent_path() / "op")) files.push_back(f.path());
+  for (auto const& f : files) {
+    std::ifstream in(f);
+    for (std::string line; std::getline(in, line);) {
+      std::smatch m;
+      if (std::regex_search(line, m, primitive) || std::regex_search(line, m, object)) found.insert(m[1]);
+    }
+  }
+  return found;
+}
+// Operators without operands to sample, or that write: `test/op/factory.cpp`, `test/op/in_place.cpp`.
+names const elsewhere{"empty", "full", "arange", "randn", "full_op", "arange_op", "randn_op", "copy_", "add_", "mul_"};
+} // namespace
+
+TEST_CASE("samples: no operator lacks a row", "[sample]") {
+  std::vector<sample::row> table;
+  auto const visit = sample::collect(table);
+  sample::visit_pointwise(visit);
+  sample::visit_others(visit);
+  names have;
+  for (auto const& r : table) have.insert(r.name);
+  names const all = in_headers();
+  REQUIRE(all.size() > 60);
+  for (auto const& name : all) {
+    INFO(name);
+    CHECK((have.count(name) == 1 || elsewhere.count(name) == 1));
+  }
+  for (auto const& name : elsewhere) {
+    INFO(name);
+    CHECK(all.count(name) == 1);
+  }
+}
