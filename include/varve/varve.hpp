@@ -19,3 +19,4 @@
 #include <varve/transform/vjp.hpp>
 #include <varve/transform/vmap.hpp>
 #include <varve/transform/with.hpp>
+#include <varve/value/tensor_ref.hpp>

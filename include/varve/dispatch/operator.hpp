@@ -70,10 +70,11 @@ constexpr auto const& fact_of(Op const& op) {
 }
 
 namespace detail {
-/// A value in the form rules see: rank-0 arrays are numbers, `arange<double, 6>` (a function that makes a value) is called.
+/// A value in the form rules see: rank-0 arrays are numbers, views are loaded, `arange<double, 6>` (a function that makes a value) is called.
 template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
+  else if constexpr (requires { typename X::array_type; }) return x.load();
   else if constexpr (is_array<X> && std::is_same_v<X, array<element_of<X>>>) return x.data[0];
   else return (x);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <bit>
+#include <varve/graph/known.hpp>
 #include <varve/graph/rewrite.hpp>
 
 namespace varve {
@@ -13,6 +14,7 @@ constexpr graph cse(graph const& g) {
   while (slots < 2 * g.nodes.size()) slots *= 2;
   std::vector<int> table(slots, -1);
   std::vector<std::size_t> used;
+  std::vector<known> const what = identify(g);
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto start = [&] { // operations of one region are not visible in another
     for (std::size_t s : used) table[s] = -1;
@@ -24,7 +26,11 @@ constexpr graph cse(graph const& g) {
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
     std::uint64_t h = std::bit_cast<std::uint64_t>(nd.value) + static_cast<std::uint64_t>(nd.out.type);
     for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(w.operand(nd, k)));
+    known const k_ = what[static_cast<std::size_t>(n)];
+    bool const commutes = k_ == known::add || k_ == known::mul;
+    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
+    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
+    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
     for (int k = 0; k < nd.at.count; ++k)
       for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
@@ -32,7 +38,9 @@ constexpr graph cse(graph const& g) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
       bool same = o.op == nd.op && o.count == nd.count && std::bit_cast<std::uint64_t>(o.value) == std::bit_cast<std::uint64_t>(nd.value) && o.out == nd.out &&
                   o.at == nd.at;
-      for (int k = 0; same && k < nd.count; ++k) same = w.to.edges[static_cast<std::size_t>(o.first + k)] == w.operand(nd, k);
+      int const* in = w.to.edges.data() + o.first;
+      if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
+      else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
       if (same) return table[s];
     }
     used.push_back(s);

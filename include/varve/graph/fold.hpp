@@ -17,9 +17,13 @@ struct folder {
   std::vector<char> splat{};     // every element of the new node is `value`
   std::vector<double> value{};
   op_handle const* expand = nullptr;
+  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
   constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
     for (std::size_t n = 0; n < what.size(); ++n) {
+      if (what[n] == known::add) add_ = g.nodes[n].op;
+      if (what[n] == known::sub) sub_ = g.nodes[n].op;
+      if (what[n] == known::neg) neg_ = g.nodes[n].op;
       if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
     }
   }
@@ -50,6 +54,16 @@ struct folder {
     e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
     return add(e, &id, known::expand);
   }
+  /// A binary operator in place of `nd`.
+  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
+    int const in[] = {a, b};
+    nd.op = op, nd.count = 2;
+    return add(nd, in, k);
+  }
+  constexpr int negated(node nd, int a) {
+    nd.op = neg_, nd.count = 1;
+    return add(nd, &a, known::neg);
+  }
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
   constexpr int view(node nd, known k, int const* in);
@@ -77,6 +91,13 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
   if (k == known::neg && kind(a) == known::neg) return input(a, 0);
+  // Signs move outwards, where they vanish into additions: exact, zeros included.
+  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
+  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
+  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
+  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
 }
 
@@ -152,7 +173,7 @@ constexpr int folder::visit(int n) {
 }
 } // namespace detail
 
-/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), views of views,
+/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
 /// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
 /// unless both operands are known. One bounded visit per node.
 constexpr graph fold(graph const& g) {

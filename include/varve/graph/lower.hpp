@@ -157,7 +157,8 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
       for (int i = u.head[n]; i >= 0; i = at(u.all, i).next) by_node[k++] = i;
   }
-  std::vector<int> slot(static_cast<std::size_t>(count), 0), uses(static_cast<std::size_t>(count), 0);
+  std::vector<int> slot(static_cast<std::size_t>(count), 0);
+  std::vector<char> rounded(static_cast<std::size_t>(count), 0); // used by more than additions: the product itself is needed
   std::vector<int> resolved(static_cast<std::size_t>(count), 0);
   for (int i : by_node) {
     instance const& in = at(u.all, i);
@@ -165,10 +166,19 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   }
   for (int i = 0; i < count; ++i) {
     instance const& in = at(u.all, i);
-    if (in.as == instance::form::value)
-      for (int k = 0; k < in.count; ++k) ++at(uses, at(resolved, at(u.args, in.args + k)));
+    if (in.as != instance::form::value) continue;
+    known const what = at(u.f.what, in.node);
+    for (int k = 0; k < in.count; ++k) {
+      int const a = at(resolved, at(u.args, in.args + k));
+      bool const sum_of_products = (what == known::add || what == known::sub) && at(resolved, at(u.args, in.args + 1 - k)) != a &&
+                                   at(u.f.what, at(u.all, at(resolved, at(u.args, in.args + 1 - k))).node) != known::mul;
+      if (!(sum_of_products && (what == known::add || k == 1))) at(rounded, a) = 1;
+    }
   }
-  for (root const& r : roots) uses[static_cast<std::size_t>(at(resolved, r.a))] += 2;
+  for (root const& r : roots) {
+    at(rounded, at(resolved, r.a)) = 1;
+    if (r.product) at(rounded, at(resolved, r.b)) = 1;
+  }
   std::vector<step> fixed, varying;
   std::vector<int> step_of(static_cast<std::size_t>(count), -1);
   int const access_base = static_cast<int>(p.accesses.size());
@@ -240,15 +250,15 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
       for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
         int const m = at(resolved, at(u.args, in.args + k)), other = at(slot, at(resolved, at(u.args, in.args + 1 - k)));
         int const from = at(step_of, m);
-        if (from < 0 || at(uses, m) != 1 || at(u.f.what, at(u.all, m).node) != known::mul || at(u.all, m).as != instance::form::value) continue;
+        if (from < 0 || at(rounded, m) || at(u.f.what, at(u.all, m).node) != known::mul || at(u.all, m).as != instance::form::value) continue;
         step& product = at(varying, from);
-        if (product.kind != step_kind::op) continue;
+        if (product.kind != step_kind::op && product.kind != step_kind::none) continue;
         s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
         int const x = at(p.slots, product.args), y = at(p.slots, product.args + 1);
         s.args = static_cast<int>(p.slots.size());
         p.slots.push_back(x), p.slots.push_back(y), p.slots.push_back(other);
         s.count = 3;
-        product.kind = step_kind::constant; // dead: removed by the compiler
+        product.kind = step_kind::none;
         break;
       }
     }

@@ -133,6 +133,15 @@ private:
     std::vector<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
+    std::vector<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
+    for (int n = 0; n <= u.highest; ++n) {
+      int const h = at(u.head, n);
+      if (h < 0 || at(u.all, h).next < 0 || at(u.all, h).as != instance::form::value) continue;
+      node const& nd = at(g.nodes, n);
+      index_t c = role_table::own(at(what, n));
+      for (int k = 0; k < nd.count; ++k) c += at(again, input(nd, k));
+      at(again, n) = c;
+    }
     int const own = m.copy_to < 0 ? m.node : -1;
     for (int n = u.highest; n >= 0; --n) {
       int const h = at(u.head, n);
@@ -144,7 +153,7 @@ private:
       if (n != own && at(u.all, h).as == instance::form::value && at(what, n) != known::constant && at(what, n) != known::arange) {
         index_t const size = numel(at(g.nodes, n).out.sizes), w = at(roles.weight, n);
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (w >= 8 && (maps > 1 || (at(seen, n) >= 0 && at(seen, n) != j)));
+        keep = repeated || (at(again, n) >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && at(seen, n) >= 0 && at(seen, n) != j);
         at(seen, n) = j;
       }
       if (keep) {

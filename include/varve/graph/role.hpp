@@ -16,6 +16,11 @@ struct role_table {
   std::vector<index_t> dense{};  // the part of it that varies with every element
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
+  /// Cost of one operator without its operands.
+  static constexpr index_t own(known k) {
+    if (k == known::pointwise || k == known::div) return 8;
+    return (k >= known::add && k <= known::cheap) ? 1 : 0;
+  }
 
   constexpr role_table(graph const& graph_, std::vector<known> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
@@ -63,10 +68,6 @@ private:
   constexpr index_t inner(node const& nd) const {
     dims const& a = sizes(input(nd, 0));
     return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
-  }
-  static constexpr index_t own(known k) {
-    if (k == known::pointwise || k == known::div) return 8;
-    return (k >= known::add && k <= known::cheap) ? 1 : 0;
   }
   constexpr void classify(node const& nd, known k) {
     role r = role::inlined;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/value/array.hpp>
+#include <varve/value/tensor.hpp>
+
+namespace varve {
+
+/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span)
+/// enters compile-time programs. It owns nothing. Operators read it as an `array`; `fuse` reads the memory in place.
+template <class T, index_t... D>
+class tensor_ref {
+public:
+  using element = std::remove_const_t<T>;
+  using array_type = array<element, D...>;
+
+  /// Views memory of at least `numel` elements.
+  constexpr explicit tensor_ref(T* data) : data_(data) {}
+  /// Views anything with `data()` and `size()`, whose size must be right: `shape_error`.
+  template <class R>
+    requires requires(R& r) {
+      { r.data() } -> std::convertible_to<T*>;
+      r.size();
+    }
+  constexpr explicit tensor_ref(R& range) : data_(range.data()) {
+    if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
+  }
+  /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order (`value_error` otherwise). The tensor must outlive the view.
+  explicit tensor_ref(tensor const& t) : data_(t.data<element>()) {
+    if (!(t.sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
+    if (!t.is_contiguous()) refuse::argument_is_invalid("tensor_ref", "the tensor is not contiguous; pass contiguous(t)");
+  }
+
+  constexpr T* data() const { return data_; }
+  static constexpr index_t size() { return array_type::count; }
+  constexpr T& operator[](index_t i) const { return data_[i]; }
+  /// A copy of the elements.
+  constexpr array_type load() const {
+    array_type r{};
+    for (index_t k = 0; k < size(); ++k) r.data[k] = data_[k];
+    return r;
+  }
+
+private:
+  T* data_;
+};
+
+template <class T, index_t... D>
+struct traits<tensor_ref<T, D...>> {
+  using base = array<std::remove_const_t<T>, D...>;
+  static constexpr int level = 0;
+  static constexpr ints<D...> shape(tensor_ref<T, D...> const&) { return {}; }
+  static constexpr auto type(tensor_ref<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())>{}; }
+};
+
+} // namespace varve
