@@ -170,8 +170,8 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     known const what = at(u.f.what, in.node);
     for (int k = 0; k < in.count; ++k) {
       int const a = at(resolved, at(u.args, in.args + k));
-      bool const sum_of_products = (what == known::add || what == known::sub) && at(resolved, at(u.args, in.args + 1 - k)) != a &&
-                                   at(u.f.what, at(u.all, at(resolved, at(u.args, in.args + 1 - k))).node) != known::mul;
+      int const other = (what == known::add || what == known::sub) ? at(resolved, at(u.args, in.args + 1 - k)) : a;
+      bool const sum_of_products = other != a && (k == 1 || at(u.f.what, at(u.all, other).node) != known::mul);
       if (!(sum_of_products && (what == known::add || k == 1))) at(rounded, a) = 1;
     }
   }
@@ -245,7 +245,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
         invariant = invariant && arg < 0;
         ++s.count;
       }
-    // a * b + c in one instruction, when the product is used here only
+    // a * b + c in one instruction, when the product is used in sums only
     if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
       for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
         int const m = at(resolved, at(u.args, in.args + k)), other = at(slot, at(resolved, at(u.args, in.args + 1 - k)));

@@ -21,6 +21,17 @@ inline constexpr int block_rows = registers == 32 ? 12 : 6;
 template <class T>
 inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
 
+/// Copies or adds the valid columns of a block.
+template <class T>
+VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row, bool accumulate) {
+  constexpr index_t L = lanes<T>;
+  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
+    index_t j = 0;
+    for (; j + L <= cols; j += L) kernel::store(c + j, accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
+    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+  }
+}
+
 /// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
 template <class T, int Rows, int Batches>
 VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
@@ -45,28 +56,15 @@ VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a
     a += a_col;
     b += b_row;
   }
-  if (cols == Batches * L) {
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-      for (int j = 0; j < Batches; ++j) {
-        T* const to = c + i * c_row + j * L;
-        kernel::store(to, accumulate ? V(kernel::load(to) + sum[i][j]) : sum[i][j]);
-      }
-    return;
-  }
+  bool const whole = cols == Batches * L && !accumulate;
+  alignas(64) T tile[Rows * Batches * L];
+  T* const to = whole ? c : tile;
+  index_t const to_row = whole ? c_row : Batches * L;
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) {
-      T* const to = c + i * c_row + j * L;
-      index_t const rest = cols - j * L;
-      if (rest >= L) kernel::store(to, accumulate ? V(kernel::load(to) + sum[i][j]) : sum[i][j]);
-      else if (rest > 0) {
-        auto const n = static_cast<std::size_t>(rest);
-        kernel::store_first(to, n, accumulate ? V(kernel::load_first(to, n) + sum[i][j]) : sum[i][j]);
-      }
-    }
+    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
+  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
 }
 } // namespace detail
 

@@ -33,16 +33,21 @@ constexpr bool vectorized() {
   if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
-template <class Out, class In, class F, std::size_t... I>
-void run(std::size_t n, Out* out, void const* const* in, std::index_sequence<I...>) {
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
+template <class Out, class In, class F, class... P>
+VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   F const f{};
   std::size_t i = 0;
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(I)>()) {
-    for (; i + lanes<In> <= n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(static_cast<In const*>(in[I]) + i)...)));
-    if (i < n) kernel::store_first(out + i, n - i, batch<In>(f(kernel::load_first(static_cast<In const*>(in[I]) + i, n - i)...)));
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>()) {
+    for (; i + lanes<In> <= n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
+    if (i < n) kernel::store_first(out + i, n - i, batch<In>(f(kernel::load_first(in + i, n - i)...)));
   } else {
-    for (; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<In const*>(in[I])[i]...));
+    for (; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
   }
+}
+template <class Out, class In, class F, std::size_t... I>
+VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
+  detail::run<Out, In, F>(n, static_cast<Out*>(out), static_cast<In const*>(in[I])...);
 }
 } // namespace detail
 
@@ -50,7 +55,7 @@ void run(std::size_t n, Out* out, void const* const* in, std::index_sequence<I..
 /// takes them and `Out` is `In`, the tail as one partial batch (lanes past the end hold 0); otherwise element by element.
 template <class Out, class In, class F, int Arity>
 void contiguous(std::size_t n, void* out, void const* const* in) {
-  detail::run<Out, In, F>(n, static_cast<Out*>(out), in, std::make_index_sequence<Arity>{});
+  detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
 
 namespace detail {

@@ -120,6 +120,9 @@ void find_extreme(index_t n, void const* in, index_t start, void* best_value, st
     bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
     if (!better) continue;
     index_t k = i;
+    if constexpr (lane<T>)
+      if (extreme == extreme)
+        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme))) k += lanes<T>;
     while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
     value = extreme;
     *best = start + k;

@@ -13,6 +13,7 @@ namespace varve::kernel {
 enum class softmax_kind { softmax, log_softmax, logsumexp };
 
 namespace detail {
+inline constexpr std::size_t column_strip = 256;
 /// The last, incomplete batch of a row: missing lanes are -inf, which neither the maximum nor a sum of exponentials sees.
 template <class T>
 VARVE_INLINE batch<T> load_padded(T const* p, std::size_t n) {
@@ -52,27 +53,41 @@ void softmax_row(softmax_kind kind, std::size_t n, T const* x, T* y) {
     if (rest != 0) kernel::store_first(y + whole, rest, V(tail - s - log_total));
   } else *y = shift + std::log(total);
 }
-/// Up to one batch of adjacent columns, each a row of stride `inner`.
+/// Applies f to whole batches of columns, and to the incomplete last one through padding.
+template <class T, class F>
+VARVE_INLINE void each_batch(std::size_t cols, F f) {
+  constexpr std::size_t L = lanes<T>;
+  std::size_t j = 0;
+  for (; j + L <= cols; j += L) f(j, [](T const* p) { return kernel::load(p); }, [](T* p, batch<T> const& v) { kernel::store(p, v); });
+  if (j < cols)
+    f(j, [n = cols - j](T const* p) { return kernel::load_first(p, n); }, [n = cols - j](T* p, batch<T> const& v) { kernel::store_first(p, n, v); });
+}
+/// A strip of adjacent columns: the rows, `inner` apart, are read in order, and the maxima and sums of the strip stay in the first cache.
 template <class T>
 void softmax_columns(softmax_kind kind, std::size_t n, std::size_t inner, std::size_t cols, T const* x, T* y) {
   using V = batch<T>;
-  auto get = [&](T const* p) { return cols == lanes<T> ? kernel::load(p) : kernel::load_first(p, cols); };
-  auto put = [&](T* p, V const& v) { cols == lanes<T> ? kernel::store(p, v) : kernel::store_first(p, cols, v); };
-  V m = get(x);
-  for (std::size_t i = 1; i < n; ++i) m = kernel::maximum(m, get(x + i * inner));
-  if (kind == softmax_kind::logsumexp) m = kernel::where(kernel::eq(kernel::abs(m), V(std::numeric_limits<T>::infinity())), V(T(0)), m);
-  V sum(T(0));
-  for (std::size_t i = 0; i < n; ++i) {
-    V const e = kernel::exp(V(get(x + i * inner) - m));
-    sum += e;
-    if (kind == softmax_kind::softmax) put(y + i * inner, e);
-  }
-  if (kind == softmax_kind::logsumexp) return put(y, V(m + kernel::log(sum)));
-  V const log_sum = kernel::log(sum), factor = kernel::reciprocal(sum);
-  for (std::size_t i = 0; i < n; ++i) {
-    if (kind == softmax_kind::softmax) put(y + i * inner, V(get(y + i * inner) * factor));
-    else put(y + i * inner, V(get(x + i * inner) - m - log_sum));
-  }
+  T top[column_strip], sum[column_strip];
+  for (std::size_t j = 0; j < cols; ++j) top[j] = x[j], sum[j] = 0;
+  for (std::size_t i = 1; i < n; ++i)
+    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) { put(top + j, kernel::maximum(get(top + j), get(x + i * inner + j))); });
+  if (kind == softmax_kind::logsumexp)
+    for (std::size_t j = 0; j < cols; ++j)
+      if (kernel::abs(top[j]) == std::numeric_limits<T>::infinity()) top[j] = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) {
+      V const e = kernel::exp(V(get(x + i * inner + j) - get(top + j)));
+      put(sum + j, V(get(sum + j) + e));
+      if (kind == softmax_kind::softmax) put(y + i * inner + j, e);
+    });
+  if (kind == softmax_kind::softmax)
+    for (std::size_t j = 0; j < cols; ++j) sum[j] = T(1) / sum[j];
+  else
+    for (std::size_t j = 0; j < cols; ++j) top[j] += std::log(sum[j]);
+  for (std::size_t i = 0; i < (kind == softmax_kind::logsumexp ? 1 : n); ++i)
+    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) {
+      T* const to = y + i * inner + j;
+      put(to, kind == softmax_kind::softmax ? V(get(to) * get(sum + j)) : kind == softmax_kind::logsumexp ? get(top + j) : V(get(x + i * inner + j) - get(top + j)));
+    });
 }
 } // namespace detail
 
@@ -90,7 +105,8 @@ void softmax(softmax_kind kind, index_t outer, index_t n, index_t inner, T const
   for (index_t k = 0; k < outer; ++k, x += rows * width, y += out_step) {
     if (inner == 1) detail::softmax_row(kind, rows, x, y);
     else
-      for (std::size_t j = 0; j < width; j += lanes<T>) detail::softmax_columns(kind, rows, width, width - j < lanes<T> ? width - j : lanes<T>, x + j, y + j);
+      for (std::size_t j = 0; j < width; j += detail::column_strip)
+        detail::softmax_columns(kind, rows, width, width - j < detail::column_strip ? width - j : detail::column_strip, x + j, y + j);
   }
 }
 /// The same by dtype: float32 or float64, else `dtype_error`.

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <varve/config.hpp>
 #include <varve/core/dims.hpp>
+#include <varve/kernel/simd.hpp>
 
 /// @file
 /// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
@@ -39,7 +41,18 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
     std::memcpy(to, from, static_cast<std::size_t>(n * Bytes));
     return;
   }
-  for (index_t i = 0; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, Bytes);
+  index_t i = 0;
+  if constexpr (Bytes >= 4)
+    if (to_stride == Bytes && from_stride == 0) { // one element repeated
+      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+      T x;
+      std::memcpy(&x, from, Bytes);
+      for (constexpr index_t L = lanes<T>; i + L <= n; i += L) {
+        batch<T> const v(x);
+        std::memcpy(to + i * Bytes, &v, sizeof(v));
+      }
+    }
+  for (; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, Bytes);
 }
 /// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
 inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
@@ -133,14 +146,31 @@ private:
   }
 };
 
-/// A transposition in tiles, so that neither side leaves the first cache between uses of one of its lines.
+/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
+/// neither side leaves the first cache between uses of one of its lines.
 template <int Bytes>
 inline void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
   constexpr index_t tile = 32;
   for (index_t r = 0; r < rows; r += tile)
-    for (index_t c = 0; c < cols; c += tile)
-      for (index_t i = r; i < rows && i < r + tile; ++i)
-        detail::gather_items<Bytes>(to + i * to_row + c * to_col, to_col, from + i * from_row + c * from_col, from_col, cols - c < tile ? cols - c : tile);
+    for (index_t c = 0; c < cols; c += tile) {
+      index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
+      char* const t = to + r * to_row + c * to_col;
+      char const* const f = from + r * from_row + c * from_col;
+      if constexpr (Bytes >= 4)
+        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
+          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+          constexpr index_t L = lanes<T>;
+          for (index_t i = 0; i < tile; i += L)
+            for (index_t j = 0; j < tile; j += L) {
+              batch<T> square[lanes<T>];
+              for (index_t k = 0; k < L; ++k) std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
+              kernel::transpose<T>(square);
+              for (index_t k = 0; k < L; ++k) std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
+            }
+          continue;
+        }
+      for (index_t i = 0; i < h; ++i) detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
+    }
 }
 } // namespace detail
 

@@ -29,7 +29,7 @@ struct extremum : rule::reduction {
   template <class Op, value Y, value X>
   static constexpr auto weights(Op const& op, Y const& y, X const& x) {
     auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, sum(hit, fact_of<0>(op), keepdim));
+    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {

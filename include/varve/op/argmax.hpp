@@ -12,7 +12,7 @@ struct rules<argmax_t> : rule::reduction {
   template <class T>
   using result = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    if (in[0].sizes.n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0) refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
+    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0) refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
     meta m = reduction::shape(at, in, n);
     m.type = dtype::int64;
     return m;
@@ -20,7 +20,7 @@ struct rules<argmax_t> : rule::reduction {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = 0;
-    if (x.sizes.n == 0) return;
+    if (at[0].n == 0) return; // rank 0, or a batch of such
     int const a = static_cast<int>(at[0][0]);
     dims first = x.sizes;
     first[a] = 1;
@@ -35,7 +35,10 @@ struct rules<argmax_t> : rule::reduction {
   static T make(attributes const& at, T const& x) {
     meta const in[] = {meta_of(x)};
     T r = tensor::empty(shape(at, in, 1).sizes, dtype::int64);
-    kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), x.dim() ? static_cast<int>(at[0][0]) : -1, static_cast<std::int64_t*>(r.raw()));
+    auto* out = static_cast<std::int64_t*>(r.raw());
+    if (at[0].n == 0)
+      for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
+    else kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]), out);
     return r;
   }
 };

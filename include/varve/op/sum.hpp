@@ -43,10 +43,11 @@ inline constexpr struct mean_t {
   constexpr auto operator()(X const& x, A const&... at) const {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
-    for (index_t d : to_dims(shape_of(x)))
+    dims const sizes = to_dims(shape_of(x));
+    for (index_t d : sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
     auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
-    return div(s, count(to_dims(shape_of(x)), to_dims(shape_of(s))));
+    return div(s, count(sizes, to_dims(shape_of(s))));
   }
 } mean{};
 
