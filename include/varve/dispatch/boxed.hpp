@@ -84,6 +84,8 @@ struct op_handle;
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
   char const* name;
+  /// Argument names, defaults and aliasing in PyTorch's notation, without the name; empty when the rules give none.
+  char const* schema;
   int arity;
   bool differentiable;
   tensor (*eval)(attributes const& at, boxed_args const& x);

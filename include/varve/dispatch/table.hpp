@@ -72,6 +72,12 @@ struct erased {
   static op_handle const* handle_of() { return &handle<Tag>; }
 };
 
+template <class R>
+constexpr char const* schema_of() {
+  if constexpr (requires { R::schema; }) return R::schema;
+  else return "";
+}
+
 /// Tables register themselves by name when a program first contains them.
 struct table_entry {
   op_table const* table;
@@ -90,6 +96,7 @@ struct table_registration {
 /// The rules of an operator for tensors.
 template <class Tag, int Facts>
 inline constexpr op_table table{Tag::op_name,
+                                detail::schema_of<rules<Tag>>(),
                                 rules<Tag>::arity,
                                 !constant_to_derivatives<Tag>,
                                 &detail::erased<Tag, Facts>::eval,

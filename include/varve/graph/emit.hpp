@@ -112,6 +112,15 @@ VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
   else return a * b + c;
 }
+/// c - a * b
+template <class V>
+VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
+#if VARVE_USE_XSIMD
+  if constexpr (kernel::is_batch<V>) return xsimd::fnma(a, b, c);
+  else
+#endif
+    return c - a * b;
+}
 /// Rounds a double to the dtype it stands for.
 template <dtype D>
 VARVE_INLINE double rounded(double x) {
@@ -223,7 +232,7 @@ VARVE_INLINE V compute(auto const& mem, index_t const* i, V const* fixed, V cons
   } else if constexpr (s.kind == step_kind::fma) {
     return detail::multiply_add<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
   } else if constexpr (s.kind == step_kind::fnma) {
-    return detail::multiply_add<V>(-detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
+    return detail::subtract_product<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
   } else if constexpr (s.kind == step_kind::op) {
     return detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
   } else {

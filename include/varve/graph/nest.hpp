@@ -2,7 +2,7 @@
 #pragma once
 #include <limits>
 #include <varve/graph/emit.hpp>
-#include <varve/kernel/matmul_block.hpp>
+#include <varve/graph/transpose.hpp>
 
 namespace varve::loop {
 
@@ -161,7 +161,7 @@ private:
       constexpr access a = P::value.accesses[s.access];
       T const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
       for (int r = 0; r < width; ++r) now[Slot + r] = kernel::load(p + r * a.stride[b.vector]);
-      kernel::transpose<T>(now + Slot);
+      transpose<T>(now + Slot);
     } else if constexpr (s.kind != step_kind::none) {
       now[Slot] = compute<P, S, b.vector, M, V>(mem, i, fixed, now);
     }

@@ -33,16 +33,31 @@ constexpr bool vectorized() {
   if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each. f is called in one place, so
+// that it is inlined and its constants stay in registers; hence the tail comes as a batch of its own.
+template <class T, class F, class... P>
+VARVE_NOINLINE void whole_batches(std::size_t n, T* out, P... in) {
+  F const f{};
+  for (std::size_t i = 0; i < n; i += lanes<T>) kernel::store(out + i, batch<T>(f(kernel::load(in + i)...)));
+}
+/// A tail, filled up to a batch.
+template <class T>
+struct padded {
+  T v[lanes<T>];
+  padded(T const* p, std::size_t n) { kernel::store(v, kernel::load_first(p, n)); }
+};
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  F const f{};
-  std::size_t i = 0;
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>()) {
-    for (; i + lanes<In> <= n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
-    if (i < n) kernel::store_first(out + i, n - i, batch<In>(f(kernel::load_first(in + i, n - i)...)));
+    std::size_t const tail = n % lanes<In>, whole = n - tail;
+    if (whole != 0) detail::whole_batches<In, F>(whole, out, in...);
+    if (tail == 0) return;
+    In last[lanes<In>];
+    detail::whole_batches<In, F>(1, last, static_cast<In const*>(padded<In>(in + whole, tail).v)...);
+    detail::copy_first<In>(out + whole, last, tail);
   } else {
-    for (; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+    F const f{};
+    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
   }
 }
 template <class Out, class In, class F, std::size_t... I>

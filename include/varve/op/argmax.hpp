@@ -9,6 +9,7 @@ namespace varve {
 template <>
 struct rules<argmax_t> : rule::reduction {
   static constexpr bool differentiable = false;
+  static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
   template <class T>
   using result = std::int64_t;
   static constexpr meta shape(attributes const& at, meta const* in, int n) {

@@ -10,6 +10,7 @@ namespace varve {
 template <>
 struct rules<cat_t> {
   static constexpr op_kind kind = op_kind::join;
+  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
   static constexpr int arity = 2;
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     int const a = static_cast<int>(at[0][0]);

@@ -26,6 +26,7 @@ inline constexpr struct arange_t {
 
 namespace detail {
 struct factory {
+  static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
   static constexpr int arity = 0;
   static constexpr bool differentiable = false;
@@ -54,6 +55,7 @@ struct rules<arange_t> : detail::factory {
 };
 template <>
 struct rules<full_t> : rule::linear {
+  static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   template <std::same_as<tensor> T>

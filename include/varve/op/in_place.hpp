@@ -52,6 +52,7 @@ VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
 template <class Functional>
 struct mutation {
   static constexpr op_kind kind = op_kind::mutation;
+  static constexpr auto schema = "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
   static constexpr int arity = 2;
   static constexpr bool differentiable = false;
   /// The schema: operand 0 is written and returned.

@@ -12,6 +12,7 @@ namespace varve {
 template <>
 struct rules<mm_t> : rule::bilinear {
   static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     dims const &a = in[0].sizes, &b = in[1].sizes;
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) || a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])

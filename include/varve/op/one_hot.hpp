@@ -7,6 +7,7 @@ namespace varve {
 /// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute {num_classes}.
 template <>
 struct rules<one_hot_t> {
+  static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 1;
   static constexpr bool differentiable = false;

@@ -31,6 +31,7 @@ inline constexpr auto normalize_permutation = [](dims const& p, dims const& size
 /// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
 template <>
 struct rules<permute_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     layout r = in;

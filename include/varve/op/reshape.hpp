@@ -52,6 +52,7 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
 /// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
 template <>
 struct rules<reshape_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
   static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
   template <class Op>

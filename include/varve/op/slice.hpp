@@ -30,6 +30,7 @@ inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1]
 /// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
 template <>
 struct rules<slice_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
   static constexpr layout layout_of(attributes const& at, layout const& in) {
     dims const& r = at[0];
@@ -53,6 +54,7 @@ struct rules<slice_t> : rule::view {
 /// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
 template <>
 struct rules<slice_backward_t> : rule::linear {
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
   static constexpr op_kind kind = op_kind::join;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
   template <class R, class T>

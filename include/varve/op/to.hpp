@@ -8,6 +8,7 @@ namespace varve {
 template <>
 struct rules<to_t> : rule::linear {
   static constexpr op_kind kind = op_kind::convert;
+  static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number}; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {

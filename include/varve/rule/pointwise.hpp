@@ -11,6 +11,7 @@ namespace varve::rule {
 template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
 struct pointwise {
   static constexpr op_kind kind = op_kind::pointwise;
+  static constexpr auto schema = Conditions ? "(Tensor condition, Tensor self, Tensor other) -> Tensor" : Arity == 1 ? "(Tensor self) -> Tensor" : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor" : "(Tensor self, Tensor other, Tensor third) -> Tensor";
   static constexpr int arity = Arity;
   static constexpr promotion promote = P;
   /// Number of leading operands that are truth values and take no part in promotion (`where`).

@@ -57,6 +57,7 @@ namespace rule {
 /// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
 struct reduction {
   static constexpr op_kind kind = op_kind::reduction;
+  static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   static constexpr int arity = 1;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
   template <class Op, class N, class O>
