@@ -2,7 +2,7 @@
 #include "world.hpp"
 #include <varve_test.hpp>
 
-TEST_CASE("pointwise operators: static values and tensors give the same", "[laws]") {
+TEST_CASE("elementwise operators: static values and tensors give the same", "[laws]") {
   sample::visit_pointwise([]<class F, class... O>(char const* name, F f, bool constant, sample::shapes const&, O...) {
     INFO(name);
     CHECK(world::against_static<F, O...>(f, constant) == "");

@@ -34,7 +34,8 @@ TEST_CASE("samples: no operator lacks a row", "[sample]") {
   std::vector<sample::row> table;
   auto const visit = sample::collect(table);
   sample::visit_pointwise(visit);
-  sample::visit_others(visit);
+  sample::visit_reductions(visit);
+  sample::visit_views(visit);
   names have;
   for (auto const& r : table) have.insert(r.name);
   names const all = in_headers();

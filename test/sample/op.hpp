@@ -68,9 +68,9 @@ void visit_pointwise(V const& visit) {
   visit("clamp", [](auto const& a, auto const& lo, auto const& hi) { return vv::clamp(a, lo - 2.5, hi); }, false, ternary_shapes(), x, y, on<real>{});
 }
 
-/// The others.
+/// Reductions and contractions.
 template <class V>
-void visit_others(V const& visit) {
+void visit_reductions(V const& visit) {
   using enum domain;
   on<real, 2, 3> const m;
   on<real, 2, 3, 4> const t;
@@ -78,7 +78,6 @@ void visit_others(V const& visit) {
   auto const reduced = shapes{{dims{}}, {dims{4}}, {dims{3, 2}}, {dims{2, 3, 2}}};
   auto const cubes = shapes{{dims{1, 3, 2}}, {dims{2, 3, 1}}, {dims{3, 4, 2}}};
 
-  // reductions
   visit("sum", [](auto const& x) { return vv::sum(x); }, false, shapes{{dims{}}, {dims{0}}, {dims{4}}, {dims{2, 3, 2}}}, m);
   visit("sum", [](auto const& x) { return vv::sum(x, vv::axis<-1>, vv::keepdim); }, false, shapes{{dims{}}, {dims{0}}, {dims{2, 0}}, {dims{3, 2}}}, m);
   visit("sum", [](auto const& x) { return vv::sum(x, vv::axis<2, 0>); }, false, shapes{{dims{2, 0, 2}}, {dims{2, 3, 2}}}, t);
@@ -91,8 +90,6 @@ void visit_others(V const& visit) {
   visit("logsumexp", [](auto const& x) { return vv::logsumexp(x, vv::axis<-1>); }, false, reduced, m);
   visit("softmax", [](auto const& x) { return vv::softmax(x, vv::axis<0>); }, false, reduced, m);
   visit("log_softmax", [](auto const& x) { return vv::log_softmax(x, vv::axis<-1>); }, false, reduced, m);
-
-  // contractions
   visit("mm", [](auto const& a, auto const& b) { return vv::mm(a, b); }, false, shapes{{dims{2, 3}, dims{3, 1}}, {dims{2, 0}, dims{0, 2}}, {dims{2, 2, 3}, dims{2, 3, 2}}}, m, on<real, 3, 4>{});
   visit("mm", [](auto const& a, auto const& b) { return vv::mm(a, b, vv::ints<1, 0>{}); }, false, shapes{{dims{3, 2}, dims{3, 4}}}, m, on<real, 2, 4>{});
   visit("mm", [](auto const& a, auto const& b) { return vv::mm(a, b, vv::ints<0, 1>{}); }, false, shapes{{dims{2, 3}, dims{4, 3}}}, m, on<real, 4, 3>{});
@@ -100,8 +97,14 @@ void visit_others(V const& visit) {
   visit("matmul", [](auto const& a, auto const& b) { return vv::matmul(a, b); }, false,
         shapes{{dims{3}, dims{3}}, {dims{2, 3}, dims{3}}, {dims{3}, dims{3, 2}}, {dims{2, 2, 3}, dims{3, 2}}, {dims{2, 1, 2, 3}, dims{2, 3, 1}}, {dims{3}, dims{2, 3, 2}}, {dims{0, 3}, dims{3, 2}}}, m, v);
   visit("dot", [](auto const& a, auto const& b) { return vv::dot(a, b); }, false, shapes{{dims{0}, dims{0}}, {dims{4}, dims{4}}}, v, v);
+}
 
-  // views
+/// Views, joins and indexing.
+template <class V>
+void visit_views(V const& visit) {
+  using enum domain;
+  on<real, 2, 3> const m;
+  on<real, 2, 3, 4> const t;
   visit("reshape", [](auto const& x) { return vv::reshape(x, vv::shape<3, -1>); }, false, shapes{{dims{3}}, {dims{6}}, {dims{2, 3}}, {dims{3, 0}}}, m);
   visit("permute", [](auto const& x) { return vv::permute(x, vv::axis<2, 0, -2>); }, false, shapes{{dims{2, 3, 4}}, {dims{0, 1, 2}}}, t);
   visit("transpose", [](auto const& x) { return vv::transpose(x); }, false, shapes{{dims{2, 3}}, {dims{2, 3, 1}}}, m);
@@ -117,8 +120,6 @@ void visit_others(V const& visit) {
   visit("select", [](auto const& x) { return vv::select(x, vv::axis<-1>, vv::axis<-2>); }, false, shapes{{dims{2}}, {dims{2, 3}}}, m);
   visit("sum_to_size", [](auto const& x) { return vv::sum_to_size(x, vv::shape<1, 3>); }, false, shapes{{dims{1, 3}}, {dims{2, 3}}, {dims{2, 2, 3}}}, m);
   visit("broadcast_to", [](auto const& x) { return vv::broadcast_to(x, vv::shape<2, 3>); }, false, shapes{{dims{}}, {dims{2, 1}}, {dims{2, 3}}}, on<real, 3>{});
-
-  // joins and indexing
   visit("cat", [](auto const& a, auto const& b, auto const& c) { return vv::cat(std::tuple{a, b, c}, vv::axis<-1>); }, false,
         shapes{{dims{1}, dims{2}, dims{0}}, {dims{2, 1}, dims{2, 3}, dims{2, 2}}}, m, on<real, 2, 1>{}, m);
   visit("cat", [](auto const& a, auto const& b) { return vv::cat(std::tuple{a, b}, vv::axis<0>); }, false, shapes{{dims{2, 3}, dims{1, 3}}}, m, on<real, 4, 3>{});

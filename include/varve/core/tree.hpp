@@ -31,13 +31,14 @@ constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) 
 }
 } // namespace detail
 
-/// Applies `f` to every leaf, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
+/// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
 template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   if constexpr (is_tree_node<T>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { return tree_map(f, std::get<I>(t), std::get<I>(r)...); };
-      return detail::remake(std::type_identity<T>{}, at(std::integral_constant<std::size_t, K>{})...);
+      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
   } else {
     return f(t, r...);

@@ -54,19 +54,26 @@ constexpr void fill(program& p, int buffer, sink_kind kind) {
 constexpr void lower(unfolding const& u, int rank, std::vector<root> const& roots, std::vector<int> const& buffer_of, program& p) {
   using detail::at;
   graph const& g = u.f.g;
+  // Plain pointers: each call saved is saved a thousand times in the compiler.
+  instance const* const all = u.all.data();
+  axis_index const* const maps = u.maps.data();
+  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
+  node const* const nodes = g.nodes.data();
+  known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b;
   b.type = detail::lanes_for(u);
 
   // Affine addresses over the iteration space: loads first, then sinks.
   std::vector<access> acc;
-  std::vector<int> access_of(static_cast<std::size_t>(count), -1);
+  std::vector<int> access_numbers(static_cast<std::size_t>(count), -1);
+  int* const access_of = access_numbers.data();
   int steps = 0;
   for (int i = 0; i < count; ++i) {
-    instance const& in = at(u.all, i);
+    instance const& in = all[i];
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
-    node const& nd = at(g.nodes, in.node);
-    known const what = at(u.f.what, in.node);
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
     bool const index = what == known::arange || what == known::one_hot;
     if (in.as == instance::form::value && !index) {
       steps += 1;
@@ -76,17 +83,17 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     dims const stride = contiguous_strides(nd.out.sizes);
     for (int k = 0; k < nd.out.sizes.n; ++k) {
       if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
-      axis_index const& x = at(u.maps, in.map + k);
+      axis_index const& x = maps[in.map + k];
       index_t const s = index ? 1 : stride[k];
       a.offset += x.offset * s;
       if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
     }
     if (!index) {
       int from = in.node;
-      if (at(u.f.what, from) == known::reshape && at(buffer_of, from) < 0) from = at(g.edges, nd.first);
-      a.buffer = at(buffer_of, from);
+      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
+      a.buffer = buffer_of_[from];
     }
-    at(access_of, i) = static_cast<int>(acc.size());
+    access_of[i] = static_cast<int>(acc.size());
     acc.push_back(a);
   }
   int const first_sink = static_cast<int>(acc.size());
@@ -155,71 +162,71 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   {
     std::size_t k = 0;
     for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
-      for (int i = u.head[n]; i >= 0; i = at(u.all, i).next) by_node[k++] = i;
+      for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
   }
-  std::vector<int> slot(static_cast<std::size_t>(count), 0);
-  std::vector<char> rounded(static_cast<std::size_t>(count), 0); // used by more than additions: the product itself is needed
-  std::vector<int> resolved(static_cast<std::size_t>(count), 0);
+  std::vector<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
+  int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
+  std::vector<char> exact(static_cast<std::size_t>(count), 0);
+  char* const rounded = exact.data(); // used by more than additions: the product itself is needed
   for (int i : by_node) {
-    instance const& in = at(u.all, i);
-    at(resolved, i) = in.as == instance::form::alias ? at(resolved, at(u.args, in.args)) : i;
+    instance const& in = all[i];
+    resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
   for (int i = 0; i < count; ++i) {
-    instance const& in = at(u.all, i);
+    instance const& in = all[i];
     if (in.as != instance::form::value) continue;
-    known const what = at(u.f.what, in.node);
+    known const what = what_of[in.node];
     for (int k = 0; k < in.count; ++k) {
-      int const a = at(resolved, at(u.args, in.args + k));
-      int const other = (what == known::add || what == known::sub) ? at(resolved, at(u.args, in.args + 1 - k)) : a;
-      bool const sum_of_products = other != a && (k == 1 || at(u.f.what, at(u.all, other).node) != known::mul);
-      if (!(sum_of_products && (what == known::add || k == 1))) at(rounded, a) = 1;
+      int const a = resolved[args[in.args + k]];
+      int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
+      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
+      if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
     }
   }
   for (root const& r : roots) {
-    at(rounded, at(resolved, r.a)) = 1;
-    if (r.product) at(rounded, at(resolved, r.b)) = 1;
+    rounded[resolved[r.a]] = 1;
+    if (r.product) rounded[resolved[r.b]] = 1;
   }
   std::vector<step> fixed, varying;
-  std::vector<int> step_of(static_cast<std::size_t>(count), -1);
   int const access_base = static_cast<int>(p.accesses.size());
   int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
   // Strided loads of neighbours (the fields of a record) come as whole vectors that are transposed in registers.
   auto records = [&](int first) {
     std::vector<int> fields;
-    access const& like = at(acc, at(access_of, first));
-    for (int i = first; i >= 0; i = at(u.all, i).next) {
-      access const& a = at(acc, at(access_of, i));
+    access const& like = at(acc, access_of[first]);
+    for (int i = first; i >= 0; i = all[i].next) {
+      access const& a = at(acc, access_of[i]);
       bool same = a.buffer == like.buffer;
       for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
       if (same) fields.push_back(i);
     }
     for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && at(acc, at(access_of, fields[q])).offset < at(acc, at(access_of, fields[q - 1])).offset; --q) std::swap(fields[q], fields[q - 1]);
+      for (std::size_t q = k; q > 0 && at(acc, access_of[fields[q]]).offset < at(acc, access_of[fields[q - 1]]).offset; --q) std::swap(fields[q], fields[q - 1]);
     int const n = static_cast<int>(fields.size());
-    if (n < width || at(acc, at(access_of, fields.back())).offset - at(acc, at(access_of, fields[0])).offset != n - 1) return;
+    if (n < width || at(acc, access_of[fields.back()]).offset - at(acc, access_of[fields[0]]).offset != n - 1) return;
     for (int k = 0; k < n; k += width) {
       int const start = k + width <= n ? k : n - width; // the last square overlaps
       for (int q = 0; q < width; ++q) {
         step s;
         s.kind = q ? step_kind::none : step_kind::records;
-        s.type = at(g.nodes, at(u.all, first).node).out.type;
-        s.access = access_base + at(access_of, fields[static_cast<std::size_t>(start + q)]);
+        s.type = nodes[all[first].node].out.type;
+        s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = static_cast<int>(varying.size());
-        if (start + q >= k) at(slot, fields[static_cast<std::size_t>(start + q)]) = s.slot, at(step_of, fields[static_cast<std::size_t>(start + q)]) = s.slot;
+        if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
         varying.push_back(s);
       }
     }
   };
   for (int i : by_node) {
-    instance const& in = at(u.all, i);
-    if (in.as == instance::form::alias || at(step_of, i) >= 0) continue;
+    instance const& in = all[i];
+    if (in.as == instance::form::alias || step_of[i] >= 0) continue;
     if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
-      dtype const t = at(g.nodes, in.node).out.type;
-      if (at(acc, at(access_of, i)).stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == at(u.head, in.node)) records(i);
-      if (at(step_of, i) >= 0) continue;
+      dtype const t = nodes[in.node].out.type;
+      if (at(acc, access_of[i]).stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
+      if (step_of[i] >= 0) continue;
     }
-    node const& nd = at(g.nodes, in.node);
-    known const what = at(u.f.what, in.node);
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
     step s;
     s.type = nd.out.type, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
@@ -227,20 +234,20 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     else if (in.as == instance::form::load) s.kind = step_kind::load;
     else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
     else if (what == known::arange || what == known::one_hot) s.kind = step_kind::index;
-    else if (what == known::convert) s.kind = step_kind::convert, s.from = at(g.nodes, at(g.edges, nd.first)).out.type;
+    else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
     else if (what == known::sum) s.kind = step_kind::sum;
     else if (what == known::amax) s.kind = step_kind::greatest;
     else if (what == known::amin) s.kind = step_kind::least;
     else if (what == known::mm) s.kind = step_kind::dot;
-    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? at(g.nodes, at(g.edges, nd.first + nd.count - 1)).out.type : s.type;
+    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
     bool invariant = true;
-    if (int const a = at(access_of, i); a >= 0) {
+    if (int const a = access_of[i]; a >= 0) {
       s.access = access_base + a;
       invariant = inner < 0 || at(acc, a).stride[inner] == 0;
     }
     if (in.as == instance::form::value)
       for (int k = 0; k < in.count; ++k) {
-        int const arg = at(slot, at(resolved, at(u.args, in.args + k)));
+        int const arg = slot[resolved[args[in.args + k]]];
         p.slots.push_back(arg);
         invariant = invariant && arg < 0;
         ++s.count;
@@ -248,9 +255,9 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     // a * b + c in one instruction, when the product is used in sums only
     if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
       for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
-        int const m = at(resolved, at(u.args, in.args + k)), other = at(slot, at(resolved, at(u.args, in.args + 1 - k)));
-        int const from = at(step_of, m);
-        if (from < 0 || at(rounded, m) || at(u.f.what, at(u.all, m).node) != known::mul || at(u.all, m).as != instance::form::value) continue;
+        int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
+        int const from = step_of[m];
+        if (from < 0 || rounded[m] || what_of[all[m].node] != known::mul || all[m].as != instance::form::value) continue;
         step& product = at(varying, from);
         if (product.kind != step_kind::op && product.kind != step_kind::none) continue;
         s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
@@ -264,8 +271,8 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     }
     if (b.rank == 0) invariant = false;
     s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
-    at(slot, i) = invariant ? ~s.slot : s.slot;
-    at(step_of, i) = invariant ? -1 : s.slot;
+    slot[i] = invariant ? ~s.slot : s.slot;
+    step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
@@ -277,8 +284,8 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   for (std::size_t r = 0; r < roots.size(); ++r) {
     sink s;
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
-    s.a = at(slot, at(resolved, roots[r].a));
-    if (s.product) s.b = at(slot, at(resolved, roots[r].b));
+    s.a = slot[resolved[roots[r].a]];
+    if (s.product) s.b = slot[resolved[roots[r].b]];
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;

@@ -46,7 +46,7 @@ struct make_fx_function {
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
-    auto const in = std::make_tuple(l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...);
+    std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
       return std::apply(f, in);

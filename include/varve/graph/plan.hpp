@@ -244,8 +244,8 @@ constexpr void planner::seed(unfolding& u, member const& m, std::vector<root>& r
     index_t const free = rows > 1 ? rows : cols;
     for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
       axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
-      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
-      axis_index const row = rows > 1 ? f : axis_index{}, col = rows > 1 ? axis_index{} : f;
+      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
+      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
       map[0] = ta ? k : row, map[1] = ta ? row : k;
       r.a = u.demand(a, map);
       map[0] = tb ? col : k, map[1] = tb ? k : col;
@@ -269,7 +269,7 @@ constexpr void planner::seed(unfolding& u, member const& m, std::vector<root>& r
     int d = 0;
     r.at.offset = e;
     for (int k = 0; k < s.n; ++k) {
-      map[k] = {};
+      map[k] = {-1, 0, 0};
       if (s[k] == 1) continue;
       bool const reduced = nd.at[0].contains(k);
       if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};

@@ -17,7 +17,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   meta const metas[] = {meta_of(detail::as_proxy(x))..., meta{}};
   auto trace_into = [&](graph_builder& b, auto const& f) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const in = std::make_tuple(proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...);
+      std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
       auto const y = std::apply(f, in);
       tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v))); }, y);
       return tree_map([](auto const& v) { return detail::as_proxy(v).info; }, y);

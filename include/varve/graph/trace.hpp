@@ -30,7 +30,7 @@ inline constexpr spec_t<T, D...> spec{};
 template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
   graph_builder b;
-  auto const in = std::make_tuple(proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...);
+  std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
   auto const y = std::apply(f, in);
   tree_for_each(
       [&](auto const& v) {

@@ -10,8 +10,8 @@ namespace varve::loop {
 
 /// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
 struct axis_index {
-  int dim = -1;
-  index_t offset = 0, coef = 0;
+  int dim;
+  index_t offset, coef;
   friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
 };
 
@@ -63,7 +63,7 @@ struct unfolding {
   constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1) {}
 
   constexpr void clear() {
-    for (instance const& i : all) head[static_cast<std::size_t>(i.node)] = -1;
+    for (instance const& i : all) head.data()[i.node] = -1;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
@@ -71,22 +71,24 @@ struct unfolding {
 
   /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
   constexpr int demand(int n, axis_index const* m) {
-    dims const& s = sizes(n);
-    axis_index mine[max_rank]{};
+    dims const& s = f.g.nodes.data()[n].out.sizes;
+    axis_index mine[max_rank];
     for (int k = 0; k < s.n; ++k)
       if (s.v[k] != 1) mine[k] = m[k];
-    for (int i = head[static_cast<std::size_t>(n)]; i >= 0; i = all[static_cast<std::size_t>(i)].next) {
-      int const at = all[static_cast<std::size_t>(i)].map;
+      else mine[k] = {-1, 0, 0};
+    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
+      axis_index const* const at = maps.data() + known_ones[i].map;
       bool same = true;
-      for (int k = 0; k < s.n && same; ++k) same = maps[static_cast<std::size_t>(at + k)] == mine[k];
+      for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
       if (same) return i;
     }
     int const id = static_cast<int>(all.size());
     instance in;
-    in.node = n, in.map = static_cast<int>(maps.size()), in.next = head[static_cast<std::size_t>(n)];
+    in.node = n, in.map = static_cast<int>(maps.size()), in.next = head.data()[n];
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
     all.push_back(in);
-    head[static_cast<std::size_t>(n)] = id;
+    head.data()[n] = id;
     if (n > highest) highest = n;
     return id;
   }
@@ -94,8 +96,8 @@ struct unfolding {
   static constexpr void identity(dims const& s, axis_index* m) {
     int d = 0;
     for (int k = 0; k < s.n; ++k) {
-      m[k] = {};
       if (s.v[k] != 1) m[k] = {d++, 0, 1};
+      else m[k] = {-1, 0, 0};
     }
   }
   constexpr bool is_identity(instance const& i, dims const& space) const {
@@ -116,14 +118,14 @@ struct unfolding {
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
     for (int n = highest; n >= 0 && cut_dim < 0; --n)
-      for (int i = head[static_cast<std::size_t>(n)]; i >= 0 && cut_dim < 0; i = all[static_cast<std::size_t>(i)].next) expand(i);
+      for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
   }
 
 private:
   constexpr void operand(int i, int n, axis_index const* m) {
     int const a = demand(n, m);
     args.push_back(a);
-    ++all[static_cast<std::size_t>(i)].count;
+    ++all.data()[i].count;
   }
   constexpr void expand(int i);
   /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
@@ -141,15 +143,16 @@ private:
 };
 
 constexpr void unfolding::expand(int i) {
-  int const n = all[static_cast<std::size_t>(i)].node;
-  node const& nd = f.g.nodes[static_cast<std::size_t>(n)];
-  auto const& edges = f.g.edges;
-  auto input = [&](int k) { return edges[static_cast<std::size_t>(nd.first + k)]; };
-  axis_index m[max_rank]{}, o[max_rank]{};
-  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = maps[static_cast<std::size_t>(all[static_cast<std::size_t>(i)].map + k)];
+  int const n = all.data()[i].node;
+  node const& nd = f.g.nodes.data()[n];
+  int const* const in = f.g.edges.data() + nd.first;
+  auto input = [&](int k) { return in[k]; };
+  axis_index m[max_rank], o[max_rank];
+  axis_index const* const mine = maps.data() + all.data()[i].map;
+  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
   int const rank = nd.out.sizes.n;
-  all[static_cast<std::size_t>(i)].args = static_cast<int>(args.size());
-  auto form = [&](instance::form x) { all[static_cast<std::size_t>(i)].as = x; };
+  all.data()[i].args = static_cast<int>(args.size());
+  auto form = [&](instance::form x) { all.data()[i].as = x; };
   if (is_leaf(n)) return form(instance::form::load);
   known const what = f.what[static_cast<std::size_t>(n)];
   switch (what) {
@@ -193,9 +196,9 @@ constexpr void unfolding::expand(int i) {
     index_t at = 0;
     for (int k = 0; k < nd.count; ++k) {
       index_t const size = sizes(input(k))[axis];
-      int const in = explore ? 1 : inside(m[axis], at, at + size);
-      if (in < 0) return;
-      if (in) {
+      int const within = explore ? 1 : inside(m[axis], at, at + size);
+      if (within < 0) return;
+      if (within) {
         for (int q = 0; q < rank; ++q) o[q] = m[q];
         o[axis].offset -= at;
         operand(i, input(k), o);

@@ -36,7 +36,7 @@ constexpr bool vectorized() {
 // The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each. f is called in one place, so
 // that it is inlined and its constants stay in registers; hence the tail comes as a batch of its own.
 template <class T, class F, class... P>
-VARVE_NOINLINE void whole_batches(std::size_t n, T* out, P... in) {
+VARVE_NOINLINE __attribute__((flatten)) void whole_batches(std::size_t n, T* out, P... in) {
   F const f{};
   for (std::size_t i = 0; i < n; i += lanes<T>) kernel::store(out + i, batch<T>(f(kernel::load(in + i)...)));
 }

@@ -109,11 +109,6 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
   if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
   return dims{};
 };
-/// Reshapes unless the shape is there already.
-inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
-  return choose(
-      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
-};
 } // namespace detail
 
 /// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.

@@ -70,6 +70,14 @@ constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
   return bind<reshape_t>(on_dims(detail::resolve_shape, detail::as_fact(sizes), shape_of(x)))(x);
 }
 
+namespace detail {
+/// Reshapes unless the shape is there already.
+inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
+  return choose(
+      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
+};
+} // namespace detail
+
 /// Adds a dimension of size 1 at an axis in [-rank-1, rank].
 inline constexpr struct unsqueeze_t {
   template <value X, class A>

@@ -79,6 +79,12 @@ inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
   dims r = sizes;
   return r.insert(0, n[0]);
 };
+/// Axes of a value whose mapped dimension came in front.
+inline constexpr auto shifted = [](dims const& axes) {
+  dims r = axes;
+  for (int k = 0; k < r.n; ++k) ++r[k];
+  return r;
+};
 inline constexpr auto drop_first = [](dims const& sizes) {
   dims r = sizes;
   return r.erase(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/rule/broadcasting.hpp>
+#include <varve/value/strided.hpp>
 #include <varve/dispatch/handle.hpp>
 
 namespace varve::rule {

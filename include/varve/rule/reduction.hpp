@@ -31,11 +31,6 @@ constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
   return r;
 }
 inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
-inline constexpr auto shifted = [](dims const& axes) {
-  dims r = axes;
-  for (int k = 0; k < r.n; ++k) ++r[k];
-  return r;
-};
 /// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
 template <class Tag>
 VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/op/compare.hpp>
 #include <varve/op/create.hpp>
+#include <varve/op/reshape.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
 #include <varve/transform/vmap.hpp>
