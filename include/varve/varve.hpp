@@ -5,8 +5,10 @@
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
 #include <varve/fwd.hpp>
+#include <varve/graph/fuse.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/make_fx.hpp>
+#include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
 #include <varve/hop/cond.hpp>
 #include <varve/interpreter/mode_guard.hpp>

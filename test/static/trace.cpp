@@ -44,3 +44,10 @@ static_assert(loop.count(vv::slice) == 4 && loop.count(vv::add) == 3);
 // constants are computed, not recorded
 constexpr auto constant = vv::trace([](auto x) { return x * vv::exp(vv::zeros_like(x)); }, vv::spec<float, 4>);
 static_assert(constant.count(vv::exp) == 0);
+// constants that a transform makes, as operands of operators that are not elementwise
+constexpr auto part = vv::trace(vv::grad([](auto x) { return vv::sum(vv::slice(x, vv::axis<0>, vv::range<1, 3>)); }), vv::spec<double, 4>);
+static_assert(part.count(vv::slice_backward) == 1 && part.nodes[part.results[0]].out.sizes == dims{4});
+// inputs keep their order
+constexpr auto first_of_two = vv::trace([](auto x, auto) { return vv::sin(x); }, vv::spec<float, 2>, vv::spec<double, 3>);
+static_assert(first_of_two.nodes[first_of_two.results[0]].out == vv::meta{vv::dtype::float32, {2}});
+static_assert(first_of_two.nodes[0].out.type == vv::dtype::float32 && first_of_two.nodes[1].out.type == vv::dtype::float64);

@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/graph/arena.hpp>
 #include <varve/graph/lower.hpp>
-#include <varve/graph/role.hpp>
+#include <varve/graph/seed.hpp>
 
 /// @file
 /// Planning: which values are stored, which loops compute them, in which order.
@@ -18,13 +18,14 @@ public:
   }
   constexpr program run() {
     results();
-    for (std::size_t k = 0; k < g.nodes.size(); ++k) {
+    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
+    for (std::size_t k = 0; k < own; ++k) {
       if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
       if (roles.of[k] == role::call)
         for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
     }
     for (int round = 0; round < 12 && !arrange(); ++round) {}
-    for (std::size_t k = 0; k < g.nodes.size(); ++k)
+    for (std::size_t k = 0; k < own; ++k)
       if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
     for (std::size_t k = 0; k < groups.size(); ++k) {
       if (groups[k].call >= 0) call(groups[k].call);
@@ -35,10 +36,6 @@ public:
   }
 
 private:
-  struct member {
-    int node;
-    int copy_to; // result buffer of a copy, -1 for the node's own
-  };
   struct one_group {
     dims space;
     int call = -1;
@@ -91,6 +88,10 @@ private:
           store(b);
           if (detail::at(group, b) > after) after = detail::at(group, b);
         }
+        if (what[k] == known::getitem) { // written by its operand
+          group[k] = after;
+          continue;
+        }
         group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
         groups.push_back({dims{}, static_cast<int>(k)});
       } else {
@@ -107,7 +108,7 @@ private:
     unfolding u(f, -1, true);
     u.self = m.copy_to < 0 ? m.node : -1;
     std::vector<root> none;
-    seed(u, m, none);
+    seed(u, roles, buffer_of, m, none);
     std::size_t const seeds = u.all.size();
     u.run();
     int earliest = 0;
@@ -169,7 +170,31 @@ private:
     if (m.copy_to < 0) at(group, m.node) = j;
     return stable;
   }
+  constexpr void branch(int n) {
+    node const& nd = detail::at(g.nodes, n);
+    region const& r = detail::at(g.regions, nd.regions_first);
+    stage s;
+    s.kind = stage_kind::branch;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.region = nd.regions_first, c.operands = nd.count - 1, c.results = r.result_count;
+    s.in[0] = detail::at(buffer_of, base(input(nd, 0)));
+    s.in[1] = static_cast<int>(p.slots.size());
+    for (int k = 1; k < nd.count; ++k) p.slots.push_back(detail::at(buffer_of, base(input(nd, k))));
+    s.in[2] = static_cast<int>(p.slots.size());
+    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? detail::at(buffer_of, n) : -1);
+    for (int m = n + 1; m < g.regions[0].node_count; ++m)
+      if (node const& item = detail::at(g.nodes, m); detail::at(what, m) == known::getitem && input(item, 0) == n)
+        detail::at(p.slots, s.in[2] + static_cast<int>(item.at[0][0])) = detail::at(buffer_of, m);
+    for (int k = 0; k < c.results; ++k) { // results nobody uses are written all the same
+      int const result = detail::at(g.results, r.result_first + k);
+      if (detail::at(p.slots, s.in[2] + k) < 0) detail::at(p.slots, s.in[2] + k) = new_buffer(detail::at(g.nodes, result), place::arena, 0);
+    }
+    p.calls.push_back(c);
+    p.stages.push_back(s);
+  }
   constexpr void call(int n) {
+    if (detail::at(what, n) == known::cond) return branch(n);
     node const& nd = detail::at(g.nodes, n);
     stage s;
     s.kind = detail::at(what, n) == known::mm ? stage_kind::matmul : stage_kind::call;
@@ -196,7 +221,7 @@ private:
       u.range = todo.back();
       todo.pop_back();
       std::vector<root> roots;
-      for (member const& m : gr.members) seed(u, m, roots);
+      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
       u.run();
       if (u.cut_dim >= 0) {
         if (!split)
@@ -212,73 +237,7 @@ private:
       lower(u, gr.space.n, roots, buffer_of, p);
     }
   }
-  /// Demands what a member of a group leaves behind.
-  constexpr void seed(unfolding& u, member const& m, std::vector<root>& roots) const;
 };
-
-constexpr void planner::seed(unfolding& u, member const& m, std::vector<root>& roots) const {
-  using detail::at;
-  node const& nd = at(g.nodes, m.node);
-  axis_index map[max_rank]{};
-  role const kind = m.copy_to < 0 ? at(roles.of, m.node) : role::inlined;
-  root r;
-  r.at.buffer = m.copy_to < 0 ? at(buffer_of, m.node) : m.copy_to;
-  dims const out = contiguous_strides(nd.out.sizes);
-  if (kind == role::inlined || kind == role::source) {
-    unfolding::identity(nd.out.sizes, map);
-    r.a = u.demand(m.node, map);
-    for (int k = 0; k < nd.out.sizes.n; ++k)
-      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
-    roots.push_back(r);
-    return;
-  }
-  bool const unrolled = roles.unrolls(m.node);
-  int const a = input(nd, 0);
-  dims const& s = at(g.nodes, a).out.sizes;
-  if (kind == role::product) { // mm with one row or column
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    int const b = input(nd, 1);
-    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = at(g.nodes, b).out.sizes[tb ? 0 : 1];
-    r.kind = sink_kind::sum, r.product = true;
-    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
-    index_t const free = rows > 1 ? rows : cols;
-    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
-      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
-      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
-      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
-      map[0] = ta ? k : row, map[1] = ta ? row : k;
-      r.a = u.demand(a, map);
-      map[0] = tb ? col : k, map[1] = tb ? k : col;
-      r.b = u.demand(b, map);
-      r.at.offset = unrolled ? e : 0;
-      if (f.dim >= 0) r.at.stride[f.dim] = 1;
-      roots.push_back(r);
-    }
-    return;
-  }
-  r.kind = at(what, m.node) == known::sum ? sink_kind::sum : at(what, m.node) == known::amax ? sink_kind::greatest : sink_kind::least;
-  bool const keep = nd.at[1][0] != 0;
-  dims stride; // of the result, per axis of the operand
-  for (int k = 0, o = 0; k < s.n; ++k) {
-    bool const reduced = nd.at[0].contains(k);
-    stride.push_back(reduced ? 0 : out[o]);
-    o += !reduced || keep;
-  }
-  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
-  for (index_t e = 0; e < copies_; ++e) {
-    int d = 0;
-    r.at.offset = e;
-    for (int k = 0; k < s.n; ++k) {
-      map[k] = {-1, 0, 0};
-      if (s[k] == 1) continue;
-      bool const reduced = nd.at[0].contains(k);
-      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
-      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
-    }
-    r.a = u.demand(a, map);
-    roots.push_back(r);
-  }
-}
 
 /// The stages that compute region 0 of an (optimized) graph.
 constexpr program plan(graph const& g) { return planner(g).run(); }

@@ -83,8 +83,9 @@ struct body {
 };
 
 /// One unit of execution.
-enum class stage_kind : unsigned char { loops, fill, matmul, call };
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
+/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
 struct stage {
   stage_kind kind = stage_kind::loops;
   int number = 0;
@@ -98,6 +99,7 @@ struct call_info {
   known what = known::other;
   meta in[3]{}, out{};
   attributes at{};
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`
 };
 
 /// A planned graph while it is being made.

@@ -15,7 +15,10 @@ struct proxy {
   int id = -1;
   meta info{};
   double splat = 0;
+  /// The trace that a constant was made in, when it was made like one of its values.
+  graph_builder* home = nullptr;
 
+  constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
   constexpr explicit operator bool() const {
     if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
     return false;
@@ -77,8 +80,9 @@ struct backend<detail::traced_base> {
   /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
   static constexpr proxy arange(proxy const& like, dims const& n) {
     meta const out{dtype::int64, n};
-    if (!like.builder) refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
-    graph_builder& b = like.builder->current();
+    graph_builder* const near = like.builder ? like.builder : like.home;
+    if (!near) refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
+    graph_builder& b = near->current();
     return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
   }
 
@@ -98,31 +102,39 @@ private:
         else in[k].info.type = want;
       }
     }
-    graph_builder* any = nullptr;
-    for (int k = 0; k < count; ++k)
+    graph_builder *any = nullptr, *home = nullptr;
+    for (int k = 0; k < count; ++k) {
       if (in[k].builder) any = in[k].builder;
-    if (!any) return fold<R>(at, in, count, out);
+      if (in[k].home) home = in[k].home;
+    }
+    if (!any && foldable<R>) {
+      proxy r = fold<R>(in, count, out);
+      r.home = home;
+      return r;
+    }
+    if (!any) any = home;
+    if (!any) refuse::argument_is_invalid("trace", "this operator was called on constants only while tracing; pass one of them as an argument");
     graph_builder& b = any->current();
     int ids[R::arity + 1]{};
     for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
     return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
   }
-  /// An operator on constants.
+  /// Operators whose result on constants is a constant.
   template <class R>
-  static constexpr proxy fold(attributes const& at, proxy const* in, int count, meta const& out) {
+  static constexpr bool foldable = R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert || (R::kind == op_kind::reduction && requires { requires R::sums; });
+  template <class R>
+  static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
+    double v = in[0].splat;
     if constexpr (R::kind == op_kind::pointwise) {
       double a[R::arity + 1]{};
       for (int k = 0; k < count; ++k) a[k] = in[k].splat;
-      double const v = detail::lane<double>::run<R, double>(a);
-      return {nullptr, -1, out, is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
-    } else if constexpr (R::kind == op_kind::view || R::kind == op_kind::convert) {
-      (void)at, (void)count;
-      return {nullptr, -1, out, out.type == dtype::bool_ ? in[0].splat != 0 : is_floating(out.type) ? in[0].splat : static_cast<double>(static_cast<index_t>(in[0].splat))};
-    } else if constexpr (R::kind == op_kind::reduction && requires { requires R::sums; }) {
-      return {nullptr, -1, out, in[0].splat * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes))};
-    } else {
-      refuse::argument_is_invalid("trace", "this operator was called on constants only while tracing; pass one of them as an argument");
+      v = detail::lane<double>::run<R, double>(a);
+    } else if constexpr (R::kind == op_kind::reduction) {
+      for (index_t d : in[0].info.sizes)
+        if (is_symbol(d)) refuse::argument_is_invalid("trace", "a constant is summed over a symbolic size; pass the count as an argument");
+      v = numel(out.sizes) ? v * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes)) : 0;
     }
+    return {nullptr, -1, out, out.type == dtype::bool_ ? v != 0 : is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
   }
 };
 

@@ -1,11 +1,40 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/builder.hpp>
 #include <varve/graph/call.hpp>
 #include <varve/graph/nest.hpp>
 #include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
 
 namespace varve::loop {
+
+template <class Make>
+struct compiled;
+
+/// Region `R` of the optimized graph of `Make`, as a program of its own.
+template <class Make, int R>
+struct region_of {
+  constexpr graph operator()() const {
+    graph const traced = Make{}();
+    graph const g = optimize(traced);
+    graph out;
+    varve::detail::append(out, g, R, R + 1, 0);
+    varve::detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0); // keeps the numbers of branches within
+    return out;
+  }
+};
+
+template <class P, int Arguments, int Results>
+void run(memory<Arguments, Results> mem);
+
+namespace detail {
+template <class P, int S, int R, int... A, int... Q>
+VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+  constexpr stage s = P::value.stages[S];
+  using sub = compiled<region_of<typename P::make, R>>;
+  loop::run<sub, sizeof...(A), sizeof...(Q)>({{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+}
+} // namespace detail
 
 /// Executes stage `S` of program `P`.
 template <class P, int S>
@@ -16,6 +45,12 @@ VARVE_INLINE void run_stage(auto const& mem) {
   } else if constexpr (s.kind == stage_kind::fill) {
     auto* p = address<P, s.out>(mem);
     for (index_t k = 0; k < P::value.buffers[s.out].elements; ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
+  } else if constexpr (s.kind == stage_kind::branch) {
+    constexpr call_info c = P::value.calls[s.number];
+    using operands = std::make_integer_sequence<int, c.operands>;
+    using results = std::make_integer_sequence<int, c.results>;
+    if (*address<P, s.in[0]>(mem)) detail::run_region<P, S, c.region>(mem, operands{}, results{});
+    else detail::run_region<P, S, c.region + 1>(mem, operands{}, results{});
   } else {
     call<P, S>(mem);
   }
@@ -61,6 +96,7 @@ private:
   }
 
 public:
+  using make = Make;
   static constexpr auto value = fit();
 };
 

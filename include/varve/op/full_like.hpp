@@ -5,11 +5,22 @@
 
 namespace varve {
 
+namespace detail {
+/// The value under all interpreters.
+template <value X>
+constexpr auto const& base_value(X const& x) {
+  if constexpr (is_seen<X>) return base_value(x.value);
+  else return x;
+}
+} // namespace detail
+
 /// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
 inline constexpr struct full_like_t {
   template <value X, number N>
   constexpr auto operator()(X const& x, N v) const {
-    return backend<typename decltype(detail::base_tag<X>())::type>::full(shape_of(x), type_fact(x), v);
+    auto r = backend<typename decltype(detail::base_tag<X>())::type>::full(shape_of(x), type_fact(x), v);
+    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
+    return r;
   }
 } full_like{};
 

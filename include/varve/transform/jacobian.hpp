@@ -10,12 +10,6 @@
 namespace varve {
 
 namespace detail {
-/// The value under all interpreters.
-template <value X>
-constexpr auto const& base_value(X const& x) {
-  if constexpr (is_seen<X>) return base_value(x.value);
-  else return x;
-}
 /// The unit vectors of a value's space: shape [numel, shape...].
 template <value X>
 constexpr auto basis(X const& x) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <limits>
+#include <varve/graph/role.hpp>
+
+/// @file
+/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
+namespace varve::loop {
+
+/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+struct root {
+  sink_kind kind = sink_kind::store;
+  bool product = false, accumulate = false;
+  int a = -1, b = -1; // instances
+  access at{};
+};
+
+namespace detail {
+constexpr bool is_integer(dtype t) { return category(t) == 1; }
+constexpr auto at(auto& v, int k) -> decltype(v[0])& { return v[static_cast<std::size_t>(k)]; }
+
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
+constexpr lane lanes_for(unfolding const& u) {
+  bool f32 = false, f64 = false, integers = false;
+  for (instance const& i : u.all) {
+    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
+    dtype const t = at(u.f.g.nodes, i.node).out.type;
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
+  }
+  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
+}
+
+/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+constexpr double vector_cost(body const& b, std::vector<access> const& acc, int d, int steps, int width) {
+  double cost = steps;
+  for (access const& a : acc)
+    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
+  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
+  return cost * static_cast<double>(vectors) / static_cast<double>(n);
+}
+} // namespace detail
+
+/// Appends a stage that fills a buffer with the neutral element of a reduction.
+constexpr void fill(program& p, int buffer, sink_kind kind) {
+  stage s;
+  s.kind = stage_kind::fill;
+  s.out = buffer;
+  double const inf = std::numeric_limits<double>::infinity();
+  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
+  p.stages.push_back(s);
+}
+
+} // namespace varve::loop

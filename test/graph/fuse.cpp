@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cmath>
+#include <memory>
+#include <varve/graph/fuse.hpp>
+#include <varve/varve.hpp>
+#include <varve_test.hpp>
+
+namespace vv = varve;
+using vv::array, vv::index_t;
+
+namespace {
+constexpr auto gate = [](auto x, auto w) { return vv::sum(vv::tanh(x * w) * x + x); };
+constexpr auto gate_gradient = vv::fuse(vv::grad<0, 1>(gate));
+constexpr auto chain = [](auto x, auto y) { return vv::exp(-(x * x)) / (1.0 + y * y) + vv::sin(x * y); };
+constexpr auto rosenbrock = [](auto x) {
+  auto a = vv::slice(x, vv::axis<0>, vv::range<1, 11>), b = vv::slice(x, vv::axis<0>, vv::range<0, 10>);
+  auto r = a - b * b, q = 1.0 - b;
+  return vv::sum(100.0 * r * r + q * q);
+};
+constexpr auto branches = [](auto x, auto w) {
+  return vv::cond(vv::sum(x) > 0.0, [](auto a, auto b) { return vv::sum(vv::sin(a) * b); }, [](auto a, auto b) { return vv::sum(a * b * b); }, x, w);
+};
+constexpr auto nested = [](auto x) {
+  return vv::cond(x > 0.0, [](auto a) { return vv::cond(a > 1.0, [](auto q) { return q * q; }, [](auto q) { return vv::exp(q); }, a) + 1.0; }, [](auto a) { return a * 3.0; }, x * 2.0);
+};
+} // namespace
+
+TEST_CASE("fuse: the gradient of a reduction in one pass, without workspace", "[fuse]") {
+  constexpr index_t n = 1003;
+  array<float, n> x, w;
+  for (index_t i = 0; i < n; ++i) x[i] = std::sin(0.1f * static_cast<float>(i)), w[i] = std::cos(0.3f * static_cast<float>(i));
+  auto const [gx, gw] = gate_gradient(x, w);
+  for (index_t i = 0; i < n; i += 17) {
+    double const t = std::tanh(static_cast<double>(x[i]) * w[i]), d = (1 - t * t) * x[i];
+    CHECK(gx[i] == Approx(d * w[i] + t + 1).epsilon(1e-5).margin(1e-6));
+    CHECK(gw[i] == Approx(d * x[i]).epsilon(1e-5).margin(1e-6));
+  }
+  STATIC_REQUIRE(decltype(gate_gradient)::workspace_bytes<array<float, n>, array<float, n>> == 0);
+}
+TEST_CASE("fuse: large results are written in place", "[fuse]") {
+  constexpr index_t n = 1000000;
+  using large = array<float, n>;
+  auto const x = std::make_unique<large>(), w = std::make_unique<large>(), gx = std::make_unique<large>(), gw = std::make_unique<large>();
+  for (index_t i = 0; i < n; ++i) (*x)[i] = 0.5f, (*w)[i] = 1.0f;
+  gate_gradient.into(*gx, *gw)(*x, *w);
+  double const t = std::tanh(0.5);
+  CHECK((*gx)[0] == Approx((1 - t * t) * 0.5 + t + 1));
+  CHECK((*gx)[n - 1] == (*gx)[0]);
+  CHECK((*gw)[n - 1] == Approx((1 - t * t) * 0.25));
+}
+TEST_CASE("fuse: scalars go in and come out as plain numbers", "[fuse]") {
+  constexpr auto f = vv::fuse(chain);
+  constexpr auto g = vv::fuse(vv::grad<0, 1>(chain));
+  double const x = 0.7, y = -0.3, u = std::exp(-x * x), d = 1 / (1 + y * y);
+  CHECK(f(x, y) == Approx(u * d + std::sin(x * y)));
+  auto const [gx, gy] = g(x, y);
+  CHECK(gx == Approx(-2 * x * u * d + y * std::cos(x * y)));
+  CHECK(gy == Approx(-2 * y * d * d * u + x * std::cos(x * y)));
+}
+TEST_CASE("fuse: neighbours are read by shifted loads", "[fuse]") {
+  array<double, 11> x, g;
+  for (index_t i = 0; i < 11; ++i) x[i] = 0.3 * static_cast<double>(i) - 1;
+  vv::fuse(vv::grad(rosenbrock)).into(g)(x);
+  for (index_t i = 0; i < 11; ++i) {
+    double r = 0;
+    if (i > 0) r += 200 * (x[i] - x[i - 1] * x[i - 1]);
+    if (i < 10) r += -400 * x[i] * (x[i + 1] - x[i] * x[i]) - 2 * (1 - x[i]);
+    CHECK(g[i] == Approx(r));
+  }
+  STATIC_REQUIRE(vv::fused<decltype(vv::grad(rosenbrock))>::workspace_bytes<array<double, 11>> == 0);
+}
+TEST_CASE("fuse: cond becomes a branch, nested and under grad", "[fuse][cond]") {
+  array<double, 5> x{1, 2, 3, 4, 5}, w{1, 1, 1, 1, 2}, y{-1, -2, -3, -4, -5};
+  constexpr auto f = vv::fuse(branches);
+  CHECK(f(x, w) == Approx(std::sin(1) + std::sin(2) + std::sin(3) + std::sin(4) + 2 * std::sin(5)));
+  CHECK(f(y, w) == Approx(-30));
+  auto const [gx, gw] = vv::fuse(vv::grad<0, 1>(branches))(y, w);
+  CHECK(gx[4] == Approx(4));
+  CHECK(gw[4] == Approx(-20));
+  constexpr auto g = vv::fuse(nested);
+  CHECK(g(1.0) == Approx(5));
+  CHECK(g(0.2) == Approx(std::exp(0.4) + 1));
+  CHECK(g(-1.0) == Approx(-6));
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sample.hpp"
+#include <varve/graph/print.hpp>
+#include <varve/graph/verify.hpp>
+#include <varve_test.hpp>
+
+using namespace sample;
+
+namespace {
+constexpr int count(graph const& g, op_handle const& op) {
+  int n = 0;
+  for (node const& nd : g.nodes) n += nd.op == &op;
+  return n;
+}
+constexpr graph redundant() {
+  writer w;
+  int const x = w.argument(dims(2, 3)), v = w.argument(dims(4, 3));
+  int const one = w.number(1), ones = w.shaped(expand, one, dims(2, 3));
+  int const a = w.apply(mul, x, ones), b = w.apply(mul, one, x), n = w.apply(neg, w.apply(neg, a)), s = w.apply(add, n, b);
+  int const m = w.product(s, w.permuted(v, dims(1, 0))), c = w.apply(add, ones, w.number(2.5)), q = w.apply(add, x, c);
+  w.apply(tanh_, q);
+  return w.done({m, q});
+}
+constexpr graph commuted() {
+  writer w;
+  int const x = w.argument(dims(3)), y = w.argument(dims(3));
+  return w.done({w.apply(add, w.apply(mul, x, y), w.apply(mul, y, x)), w.apply(sub, x, y), w.apply(sub, y, x)});
+}
+constexpr graph zeros() {
+  writer w;
+  int const x = w.argument(dims(3)), zero = w.number(0), minus = w.number(-0.0);
+  return w.done({w.apply(add, x, zero), w.apply(add, x, minus), w.apply(sub, x, zero), w.apply(mul, x, zero)});
+}
+constexpr graph signs() {
+  writer w;
+  int const x = w.argument(dims(3)), y = w.argument(dims(3));
+  int const a = w.apply(add, x, w.apply(neg, y)), b = w.apply(sub, x, w.apply(mul, w.apply(neg, x), y));
+  return w.done({w.apply(add, a, b)});
+}
+constexpr graph views() {
+  writer w;
+  int const x = w.argument(dims(2, 3));
+  int const same = w.permuted(w.permuted(x, dims(1, 0)), dims(1, 0)), flat = w.shaped(reshape, w.shaped(reshape, x, dims(6)), dims(3, 2));
+  return w.done({w.apply(tanh_, same), w.apply(tanh_, w.sliced(x, 0, 0, 2)), w.shaped(expand, w.shaped(expand, w.number(1), dims(3)), dims(2, 3)), flat});
+}
+} // namespace
+
+TEST_CASE("passes: optimize removes what is redundant, dead or constant", "[graph][pass]") {
+  constexpr auto counts = [] {
+    graph const g = redundant();
+    graph const o = optimize(g);
+    return std::array<int, 6>{static_cast<int>(g.nodes.size()), static_cast<int>(o.nodes.size()), count(o, mul), count(o, neg), count(o, tanh_), count(o, permute)};
+  }();
+  STATIC_REQUIRE(counts == std::array<int, 6>{15, 6, 0, 0, 0, 0});
+  CHECK(to_string(optimize(redundant())) == "%0: float32[2, 3] = placeholder(0)\n"
+                                            "%1: float32[4, 3] = placeholder(1)\n"
+                                            "%2: float32[2, 3] = add(%0, %0)\n"
+                                            "%3: float32[2, 4] = mm(%2, %1, [0, 1])\n"
+                                            "%4: float32 = constant(3.5)\n"
+                                            "%5: float32[2, 3] = add(%0, %4)\n"
+                                            "return %3, %5\n");
+}
+TEST_CASE("passes: cse knows that sums and products commute, and differences do not", "[graph][pass]") {
+  graph const g = cse(commuted());
+  CHECK(count(g, mul) == 1);
+  CHECK(count(g, sub) == 2);
+}
+TEST_CASE("passes: fold keeps x + 0 and x * 0, which have other bits than x and 0", "[graph][pass]") {
+  graph const g = optimize(zeros());
+  CHECK(count(g, add) == 1);
+  CHECK(count(g, sub) == 0);
+  CHECK(count(g, mul) == 1);
+}
+TEST_CASE("passes: fold moves signs into additions", "[graph][pass]") {
+  graph const g = optimize(signs());
+  CHECK(count(g, neg) == 0);
+  CHECK(count(g, sub) == 1);
+}
+TEST_CASE("passes: fold merges views of views and drops those that change nothing", "[graph][pass]") {
+  graph const g = optimize(views());
+  CHECK(count(g, permute) == 0);
+  CHECK(count(g, slice) == 0);
+  CHECK(count(g, expand) == 1);
+  CHECK(count(g, reshape) == 1);
+  CHECK(count(g, tanh_) == 1);
+}
+TEST_CASE("verify: a good graph passes, each flaw is named", "[graph][verify]") {
+  STATIC_REQUIRE(verify(commuted()));
+  auto flawed = [](auto spoil) {
+    graph g = commuted();
+    spoil(g);
+    return verify(g);
+  };
+  CHECK(flawed([](graph& g) { g.edges[0] = 3; }).what == flaw::operand_out_of_range);
+  CHECK(flawed([](graph& g) { g.edges[0] = -1; }).what == flaw::operand_out_of_range);
+  CHECK(flawed([](graph& g) { g.nodes[2].op = nullptr; }).what == flaw::operator_missing);
+  CHECK(flawed([](graph& g) { g.nodes[2].count = 1; }).what == flaw::operand_count);
+  CHECK(flawed([](graph& g) { g.nodes[3].out.sizes = dims(4); }).what == flaw::meta_differs);
+  CHECK(flawed([](graph& g) { g.nodes[3].out.sizes = dims(4); }).node == 3);
+  CHECK(flawed([](graph& g) { g.nodes[1].op = &neg; }).what == flaw::placeholder_after_operation);
+  CHECK(flawed([](graph& g) { g.results[0] = 99; }).what == flaw::result_out_of_range);
+  CHECK(flawed([](graph& g) { g.regions[0].node_count = 99; }).what == flaw::region_out_of_range);
+}
+TEST_CASE("print: DOT has a line per node and edge", "[graph][print]") {
+  CHECK(to_dot(cse(commuted())).find("  n0 -> n2;\n") != std::string::npos);
+  CHECK(to_dot(freeze([] { return commuted(); })).find("n2 [label=\"mul\\nfloat32[3]\"]") != std::string::npos);
+}
