@@ -26,7 +26,15 @@ inline void save_line_chart(std::string const& path, std::string const& title, s
     }
     count = std::max(count, c.y.size());
   }
-  double const log_low = std::floor(std::log10(low)), log_high = std::ceil(std::log10(high));
+  auto const bound = [](double v, bool above) { // the next 1, 2 or 5 times a power of ten
+    double const power = std::pow(10.0, std::floor(std::log10(v)));
+    double const steps[] = {1, 2, 5, 10};
+    double best = above ? 10 : 1;
+    for (double m : steps)
+      if (above ? m * power >= v && m < best : m * power <= v && m > best) best = m;
+    return std::log10(best * power);
+  };
+  double const log_low = bound(low, false), log_high = bound(high, true);
   auto const px = [&](double i) { return left + (width - left - right) * i / static_cast<double>(count - 1); };
   auto const py = [&](double v) { return top + (height - top - bottom) * (log_high - std::log10(v)) / (log_high - log_low); };
   std::ostringstream s;
@@ -34,10 +42,10 @@ inline void save_line_chart(std::string const& path, std::string const& title, s
   s << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << width << ' ' << height << "\" width=\"" << width << "\" height=\"" << height
     << "\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"#333\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     << "<text x=\"" << left << "\" y=\"30\" font-size=\"17\" font-weight=\"bold\">" << title << "</text>\n";
-  for (int e = static_cast<int>(log_low); e <= static_cast<int>(log_high); ++e)
+  for (int e = static_cast<int>(std::floor(log_low)); e <= static_cast<int>(std::ceil(log_high)); ++e)
     for (int m = 1; m < 10; ++m) {
       double const v = m * std::pow(10.0, e);
-      if (std::log10(v) > log_high + 1e-9) break;
+      if (std::log10(v) > log_high + 1e-9 || std::log10(v) < log_low - 1e-9) continue;
       s << "<line x1=\"" << left << "\" x2=\"" << width - right << "\" y1=\"" << py(v) << "\" y2=\"" << py(v) << "\" stroke=\"" << (m == 1 ? "#c8c8c8" : "#eeeeee") << "\"/>\n";
       if (m == 1 || m == 2 || m == 5) s << "<text x=\"" << left - 8 << "\" y=\"" << py(v) + 4 << "\" text-anchor=\"end\">" << v << "</text>\n";
     }

@@ -129,7 +129,7 @@ T fold_batches(index_t n, T const* p) {
 }
 /// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
 template <class Fold, class T>
-T fold_halves(index_t n, T const* p) {
+VARVE_NOINLINE T fold_halves(index_t n, T const* p) {
   constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
   if (n <= leaf) return detail::fold_batches<Fold>(n, p);
   index_t const half = (n / 2 + leaf - 1) / leaf * leaf;
@@ -151,29 +151,27 @@ void fold_row(index_t n, void const* in, void* result) {
   *static_cast<result_t<Fold, T>*>(result) = r;
 }
 
-/// r[j] = combine(r[j], the fold of `Rows` rows at column j).
-template <class Fold, class T, int Rows>
-void fold_some_rows(index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
+/// r[j] = combine(r[j], the fold of `rows` >= 1 rows at column j).
+template <class Fold, class T>
+VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
   index_t j = 0;
   if constexpr (folds_batches<Fold, T>) {
     constexpr index_t L = lanes<T>;
     for (; j + L <= cols; j += L) {
-      batch<T> v = kernel::load(p + j);
-      for (int k = 1; k < Rows; ++k) v = Fold::combine(v, kernel::load(p + k * stride + j));
+      T const* q = p + j;
+      batch<T> v = kernel::load(q);
+      for (index_t k = 1; k < rows; ++k) v = Fold::combine(v, kernel::load(q += stride));
       kernel::store(r + j, Fold::combine(kernel::load(r + j), v));
     }
   }
-  for (; j < cols; ++j) {
-    auto v = detail::to_result<Fold>(p[j]);
-    for (int k = 1; k < Rows; ++k) v = Fold::combine(v, detail::to_result<Fold>(p[k * stride + j]));
-    r[j] = Fold::combine(r[j], v);
-  }
+  for (; j < cols; ++j)
+    for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
 }
 inline constexpr index_t strip = 512; // columns and rows folded at a time: results and partial results stay in the first cache
 
 /// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
 template <class Fold, class T>
-void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
+VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
   constexpr index_t some = 8;
   if (rows > strip) {
     result_t<Fold, T> second[strip];
@@ -184,9 +182,7 @@ void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t
     return;
   }
   detail::clear_results<Fold, T>(cols, r);
-  index_t i = 0;
-  for (; i + some <= rows; i += some) detail::fold_some_rows<Fold, T, some>(stride, cols, p + i * stride, r);
-  for (; i < rows; ++i) detail::fold_some_rows<Fold, T, 1>(stride, cols, p + i * stride, r);
+  for (index_t i = 0; i < rows; i += some) detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
 }
 /// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
 template <class Fold, class T>
