@@ -12,7 +12,11 @@ public:
   template <class... X>
     requires(sizeof...(X) > 0 && (std::is_same_v<std::remove_cvref_t<X>, tensor> && ...))
   explicit boxed_args(X&&... x) {
-    (push_back(static_cast<X&&>(x)), ...);
+    if constexpr (sizeof...(X) <= in_place) {
+      (new (data_ + size_++) tensor(static_cast<X&&>(x)), ...);
+    } else {
+      (push_back(static_cast<X&&>(x)), ...);
+    }
   }
   boxed_args(boxed_args const& o) {
     for (auto const& t : o) push_back(t);
@@ -25,56 +29,56 @@ public:
   }
   ~boxed_args() { clear(); }
 
-  void push_back(tensor t) {
-    if (size_ == capacity_) grow();
-    new (data() + size_) tensor(static_cast<tensor&&>(t));
-    ++size_;
+  void push_back(tensor const& t) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    new (data_ + size_++) tensor(t);
+  }
+  void push_back(tensor&& t) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    new (data_ + size_++) tensor(static_cast<tensor&&>(t));
   }
   int size() const { return size_; }
-  tensor const& operator[](int i) const { return data()[i]; }
-  tensor& operator[](int i) { return data()[i]; }
-  tensor const* begin() const { return data(); }
-  tensor const* end() const { return data() + size_; }
+  tensor const& operator[](int i) const { return data_[i]; }
+  tensor& operator[](int i) { return data_[i]; }
+  tensor const* begin() const { return data_; }
+  tensor const* end() const { return data_ + size_; }
 
 private:
-  tensor* data() { return heap_ ? heap_ : reinterpret_cast<tensor*>(place_); }
-  tensor const* data() const { return heap_ ? heap_ : reinterpret_cast<tensor const*>(place_); }
+  tensor* place() { return reinterpret_cast<tensor*>(place_); }
+  /// A tensor is one pointer: its bytes move without its constructor.
   void take(boxed_args& o) noexcept {
-    if (o.heap_) {
-      heap_ = o.heap_;
+    if (o.data_ != o.place()) {
+      data_ = o.data_;
       capacity_ = o.capacity_;
-      size_ = o.size_;
-      o.heap_ = nullptr;
+      o.data_ = o.place();
       o.capacity_ = in_place;
     } else {
-      for (int k = 0; k < o.size_; ++k) {
-        new (data() + k) tensor(static_cast<tensor&&>(o.data()[k]));
-        o.data()[k].~tensor();
-      }
-      size_ = o.size_;
+      std::memcpy(place_, o.place_, sizeof place_);
     }
+    size_ = o.size_;
     o.size_ = 0;
   }
   void clear() {
-    for (int k = 0; k < size_; ++k) data()[k].~tensor();
-    if (heap_) ::operator delete(heap_);
-    heap_ = nullptr;
+    for (int k = 0; k < size_; ++k) data_[k].~tensor();
     size_ = 0;
-    capacity_ = in_place;
+    if (data_ != place()) [[unlikely]] {
+      ::operator delete(data_);
+      data_ = place();
+      capacity_ = in_place;
+    }
   }
   VARVE_COLD void grow() {
     auto* wide = static_cast<tensor*>(::operator new(sizeof(tensor) * static_cast<std::size_t>(capacity_) * 2));
-    for (int k = 0; k < size_; ++k) {
-      new (wide + k) tensor(static_cast<tensor&&>(data()[k]));
-      data()[k].~tensor();
-    }
-    if (heap_) ::operator delete(heap_);
-    heap_ = wide;
+    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_), sizeof(tensor) * static_cast<std::size_t>(size_));
+    if (data_ != place()) ::operator delete(data_);
+    data_ = wide;
     capacity_ *= 2;
   }
   static constexpr int in_place = 4;
   alignas(tensor) unsigned char place_[sizeof(tensor) * in_place];
-  tensor* heap_ = nullptr;
+  tensor* data_ = place();
   int size_ = 0;
   int capacity_ = in_place;
 };

@@ -74,8 +74,10 @@ private:
   static tensor enter(Op const& op, X const&... x) {
     if (this_thread_state.quiet() && !(x.is_wrapped() || ...)) [[likely]]
       return evaluate_tensor(op, x...);
-    boxed_args args;
-    (args.push_back(x), ...);
+    auto const args = [&] {
+      if constexpr (sizeof...(X) > 0) return boxed_args(x...);
+      else return boxed_args();
+    }();
     if constexpr (Op::facts == 0) {
       return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, args);
     } else {

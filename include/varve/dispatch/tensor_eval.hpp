@@ -45,6 +45,7 @@ template <class Tag, class T>
 constexpr kernel::loop pointwise_loop() {
   using R = rules<Tag>;
   if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
+  else if constexpr (std::is_same_v<T, bool> && requires { requires !R::accepts_bool; }) return nullptr;
   else if constexpr (R::promote == promotion::comparison) return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
 }

@@ -22,7 +22,7 @@ struct boxed_dual {
 struct boxed_tracked {
   static constexpr int most = 8;
   mutable boxed_args primal; // moved into the node that records the call
-  cotangent_slot* slot[most] = {};
+  cotangent_slot* slot[most]; // as many as there are operands
   bool any = false;
 };
 struct boxed_operands {
@@ -137,10 +137,11 @@ struct dynamic_level {
   boxed_tracked open_tracked(boxed_args const& x) const {
     boxed_tracked r;
     for (int i = 0; i < x.size(); ++i) {
-      bool const m = mine(x[i]);
-      r.slot[i] = m ? x[i].slot() : nullptr;
+      tensor const& t = x[i];
+      bool const m = mine(t);
+      r.slot[i] = m ? t.slot() : nullptr;
       r.any = r.any || r.slot[i];
-      r.primal.push_back(m ? x[i].inner() : x[i]);
+      r.primal.push_back(m ? t.inner() : t);
     }
     return r;
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/dispatch/dispatch.hpp>
 #include <varve/op/add.hpp>
+#include <varve/op/expand.hpp> // what the rules of every family are written in
 #include <varve/op/full_like.hpp>
 #include <varve/rule/broadcasting.hpp>
 

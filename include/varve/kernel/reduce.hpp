@@ -32,7 +32,8 @@ struct reducer {
 };
 template <class Fold, class T>
 constexpr reducer make_reducer() {
-  return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
+  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>) return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
+  else return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
 }
 template <class T>
 reducer reducer_of(reduction r) {

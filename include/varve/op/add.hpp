@@ -12,9 +12,22 @@ struct rules<add_t> : rule::pointwise<2> {
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
 };
 
+namespace detail {
+/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
+template <class Tag, int Arity>
+struct no_bool : rule::pointwise<Arity> {
+  static constexpr bool accepts_bool = false;
+  static constexpr meta shape(attributes const& at, meta const* in, int count) {
+    meta const m = rule::pointwise<Arity>::shape(at, in, count);
+    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
+    return m;
+  }
+};
+} // namespace detail
+
 /// x - y. Linear in both operands.
 template <>
-struct rules<sub_t> : rule::pointwise<2> {
+struct rules<sub_t> : detail::no_bool<sub_t, 2> {
   static constexpr auto kernel(auto x, auto y) { return x - y; }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
@@ -22,7 +35,7 @@ struct rules<sub_t> : rule::pointwise<2> {
 
 /// -x.
 template <>
-struct rules<neg_t> : rule::pointwise<1> {
+struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   static constexpr auto kernel(auto x) { return -x; }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <tuple>
+#include <vector>
 #include <varve/op/slice.hpp>
 #include <varve/op/reshape.hpp>
 
@@ -76,6 +77,20 @@ auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t
   auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
   return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
 }
+/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
+template <class T>
+std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
+  std::vector<T> kept;
+  dtype type = dtype_of(values[0]);
+  for (std::size_t k = 0; k < count; ++k) {
+    type = promote_types(type, dtype_of(values[k]));
+    dims const s = to_dims(shape_of(values[k]));
+    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
+  }
+  if (kept.empty()) kept.push_back(values[0]);
+  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
+  return kept;
+}
 template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 } // namespace detail
@@ -86,7 +101,8 @@ constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   if constexpr (detail::tuple_like<X>) return detail::join_range<0, std::tuple_size<X>::value>(detail::as_fact(axis), values);
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
-    return detail::join_sequence(to_dims(detail::as_fact(axis)), values, 0, values.size());
+    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
+    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
   }
 }
 template <class X>

@@ -16,15 +16,23 @@ constexpr auto safe_maximum(X const& x, A const& axes) {
   auto const m = amax(detach(x), axes, keepdim);
   return where(eq(abs(m), std::numeric_limits<double>::infinity()), 0, m);
 }
+/// `f(x)`, or `g(x)` where x has no elements: nothing has no maximum.
+template <class X, class F, class G>
+constexpr auto unless_empty(X const& x, F const& f, G const& g) {
+  return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
+}
 } // namespace detail
 
 /// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
 inline constexpr struct logsumexp_t {
   template <value X, class A, class K = ints<0>>
   constexpr auto operator()(X const& x, A const& axes, K const& keep = {}) const {
-    auto const m = detail::safe_maximum(x, axes);
-    auto const s = sum(exp(sub(x, m)), axes, keep);
-    return add(log(s), detail::reshape_to(m, shape_of(s)));
+    auto const shifted = [&](auto const& v) {
+      auto const m = detail::safe_maximum(v, axes);
+      auto const s = sum(exp(sub(v, m)), axes, keep);
+      return add(log(s), detail::reshape_to(m, shape_of(s)));
+    };
+    return detail::unless_empty(x, shifted, [&](auto const& v) { return log(sum(exp(v), axes, keep)); });
   }
 } logsumexp{};
 
@@ -32,8 +40,11 @@ inline constexpr struct logsumexp_t {
 inline constexpr struct softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
-    auto const e = exp(sub(x, amax(detach(x), axis, keepdim)));
-    return div(e, sum(e, axis, keepdim));
+    auto const shifted = [&](auto const& v) {
+      auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
+      return div(e, sum(e, axis, keepdim));
+    };
+    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
   }
 } softmax{};
 
@@ -41,8 +52,11 @@ inline constexpr struct softmax_t {
 inline constexpr struct log_softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
-    auto const z = sub(x, amax(detach(x), axis, keepdim));
-    return sub(z, log(sum(exp(z), axis, keepdim)));
+    auto const shifted = [&](auto const& v) {
+      auto const z = sub(v, amax(detach(v), axis, keepdim));
+      return sub(z, log(sum(exp(z), axis, keepdim)));
+    };
+    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
   }
 } log_softmax{};
 

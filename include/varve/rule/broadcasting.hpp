@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/fwd.hpp>
 
 namespace varve {

@@ -42,7 +42,7 @@ struct reference_count {
 };
 
 /// Bytes of a tensor's block; small tensors keep their data inside.
-inline constexpr std::size_t block_bytes = 384;
+inline constexpr std::size_t block_bytes = 320;
 
 /// Blocks given back by this thread, for its next tensors. Trivially destructible, so that reading it needs no guard.
 struct block_list {
@@ -84,7 +84,7 @@ inline void* take_block() {
 
 inline void give_block(void* b) {
   block_list& l = free_blocks;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 256 && !l.closed) {
+  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
     if (!l.adopted) [[unlikely]]
       adopt_block_list();
     *static_cast<void**>(b) = l.first;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: this operator has no vjp rule; add `vjp`
+// expect: thrice_t
+#include <varve/op/operators.hpp>
+#include <varve/transform/grad.hpp>
+namespace vv = varve;
+
+inline constexpr struct thrice_t : vv::promoting_operator<thrice_t> {
+  static constexpr auto op_name = "thrice";
+} thrice{};
+template <>
+struct vv::rules<thrice_t> {
+  static constexpr auto kind = op_kind::pointwise;
+  static constexpr auto promote = promotion::arithmetic;
+  static constexpr int arity = 1, conditions = 0;
+  static constexpr dtype compute_type(meta const* in, int) { return in[0].type; }
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  static constexpr auto kernel(auto x) { return 3 * x; }
+#ifndef FAIL
+  static constexpr auto vjp(arg_t<0>, auto const& op, auto const& g, auto const&, auto const&) { return op(g); }
+#endif
+};
+static_assert(vv::grad([](auto x) { return thrice(x); })(2.0) == 3);
