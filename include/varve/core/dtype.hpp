@@ -43,7 +43,10 @@ constexpr dtype dtype_of_type() {
   else if constexpr (std::is_same_v<T, double>) return dtype::float64;
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) return dtype::int32;
   else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) return dtype::int64;
-  else static_assert(!sizeof(T*), "varve: this element type has no dtype; use bool, uint8_t, int32_t, int64_t, float or double");
+  else {
+    static_assert(!sizeof(T*), "varve: this element type has no dtype; use bool, uint8_t, int32_t, int64_t, float or double");
+    return dtype::float32;
+  }
 }
 
 namespace detail {

@@ -57,9 +57,10 @@ constexpr auto innermost(X const&... x) {
   I const* found = nullptr;
   auto look = [&](auto const& v) {
     if constexpr (at_level<std::remove_cvref_t<decltype(v)>, n>)
-      if (!found || !found->alive()) found = &v.in;
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v.in)>, I>)
+        if (!found || !found->alive()) found = &v.in;
   };
-  if constexpr (one_transform) (look(x), ...);
+  (look(x), ...);
   return *found;
 }
 

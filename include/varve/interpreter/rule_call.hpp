@@ -91,7 +91,7 @@ constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
   using tag = typename Op::tag;
   static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>, "varve: this operator has no batch rule; add `batch` to its rules<>");
   if constexpr (has_batch<tag>) return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
-  else return none;
+  else return nth<0>(o...); // nothing more is instantiated after the message
 }
 
 } // namespace varve

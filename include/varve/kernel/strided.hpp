@@ -52,7 +52,9 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
         std::memcpy(to + i * Bytes, &v, sizeof(v));
       }
     }
-  for (; i < n; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, Bytes);
+  to += i * to_stride;
+  from += i * from_stride;
+  for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
 }
 /// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
 inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {

@@ -18,6 +18,7 @@ struct static_forward_scope {
           static_assert(value<decltype(x)>, "varve: jvp: primals must be values");
           if constexpr (static_and_not_floating<std::remove_cvref_t<decltype(x)>>()) {
             static_assert(never<decltype(x)>, "varve: jvp: primals must be floating; pass others through closure(f, captured...)");
+            return x;
           } else {
             auto const same = same_fact(shape_of(x), shape_of(dx));
             if constexpr (!std::is_same_v<std::remove_const_t<decltype(same)>, bool>) static_assert(decltype(same)::value, "varve: jvp: a tangent must have the shape of its primal");

@@ -64,10 +64,15 @@ constexpr auto mapped_sizes(T const& t) {
     return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
   }
 }
+/// Are the mapped sizes equal, as far as they are known to the compiler?
+template <class S>
+inline constexpr bool sizes_agree = false;
+template <class N, class... M>
+inline constexpr bool sizes_agree<std::tuple<N, M...>> = !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
+
 template <class N, class... M>
 constexpr auto common_size(std::tuple<N, M...> const& sizes) {
   if constexpr (is_ints<N> && (is_ints<M> && ...)) {
-    static_assert((std::is_same_v<N, M> && ...), "varve: vmap: the mapped dimensions of the arguments have different sizes");
     return N{};
   } else {
     dims const n = to_dims(std::get<0>(sizes));
@@ -151,15 +156,27 @@ struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>> {
 
   template <class... X>
   constexpr auto operator()(X const&... x) const {
-    static_assert(sizeof...(In) == 1 || sizeof...(In) == sizeof...(X), "varve: vmap: in_dims must have one entry, or one per argument");
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
-      static_assert(std::tuple_size_v<decltype(sizes)> != 0, "varve: vmap: at least one argument must be mapped");
+    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
+    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
+    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
+    else return none;
+  }
+
+private:
+  template <std::size_t... K, class... X>
+  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
+    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    using S = decltype(sizes);
+    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
+    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
+    if constexpr (detail::sizes_agree<S>) {
       auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes));
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
       auto const y = scope.run([&] { return std::apply(f, in); });
       return detail::collect_tree<Out...>(scope, y);
-    }(std::index_sequence_for<X...>{});
+    } else {
+      return none; // nothing more is instantiated after the message
+    }
   }
 };
 
