@@ -43,22 +43,23 @@ constexpr auto interpreter_type() {
 template <class... X>
 using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
 
+namespace detail {
+/// Do all values of the top level belong to one transform?
+template <class... X>
+inline constexpr bool one_transform = ([] {
+  if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
+  else return true;
+}() && ...);
+} // namespace detail
+
 /// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
 template <class... X>
 constexpr auto innermost(X const&... x) {
   using I = innermost_t<X...>;
-  constexpr int n = top_level<X...>;
-  constexpr bool one_transform = ([] {
-    if constexpr (at_level<X, n>) return std::is_same_v<typename X::interpreter, I>;
-    else return true;
-  }() && ...);
-  static_assert(one_transform,
-                "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through closure(f, captured...)");
   I const* found = nullptr;
   auto look = [&](auto const& v) {
-    if constexpr (at_level<std::remove_cvref_t<decltype(v)>, n>)
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v.in)>, I>)
-        if (!found || !found->alive()) found = &v.in;
+    if constexpr (at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
+      if (!found || !found->alive()) found = &v.in;
   };
   (look(x), ...);
   return *found;
@@ -84,8 +85,12 @@ constexpr auto base_tag() {
 /// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
-  if constexpr (top_level<X...> > 0) return innermost(x...).process(op, x...);
-  else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
+  if constexpr (top_level<X...> > 0) {
+    static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+                                               "closure(f, captured...)");
+    if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
+    else return nth<0>(x...); // nothing more is instantiated after the message
+  } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
 }
 
 template <class Tag, class A, class B, class C>
