@@ -1155,14 +1155,10 @@ VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& 
   return xsimd::fma(a, b, c);
 }
 namespace detail {
-/// The bits of a batch as a batch of `To` (xsimd 8.1 is told the batch, later versions the element).
+/// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
 template <class To, class From>
 VARVE_INLINE batch<To> bits(batch<From> const& v) {
-#if XSIMD_VERSION_MAJOR < 9
-  return xsimd::bitwise_cast<batch<To>>(v);
-#else
-  return xsimd::bitwise_cast<To>(v);
-#endif
+  return std::bit_cast<batch<To>>(v);
 }
 /// The bits of a batch as unsigned integers, which shift and wrap everywhere.
 template <class T>
@@ -1180,11 +1176,8 @@ VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
 }
 template <class T>
 VARVE_INLINE T lane_sum(batch<T> const& v) {
-#if XSIMD_VERSION_MAJOR < 9
-  return xsimd::hadd(v);
-#else
-  return xsimd::reduce_add(v);
-#endif
+  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+  else return hadd(v); // 8.1
 }
 } // namespace detail
 
@@ -1583,14 +1576,21 @@ struct static_graph {
   }
 };
 
+namespace detail {
+template <class Make>
+struct frozen_sizes {
+  static constexpr graph_sizes compute() {
+    graph const g = Make{}();
+    return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
+  }
+  static constexpr graph_sizes value = compute();
+};
+} // namespace detail
+
 /// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
 template <class Make>
 constexpr auto freeze(Make) {
-  constexpr graph_sizes s = [] {
-    graph const g = Make{}();
-    return graph_sizes{g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
-  }();
-  return static_graph<s>(Make{}());
+  return static_graph<detail::frozen_sizes<Make>::value>(Make{}());
 }
 
 } // namespace varve
@@ -5326,9 +5326,11 @@ inline constexpr bool one_transform = ([] {
 template <class... X>
 constexpr auto innermost(X const&... x) {
   using I = innermost_t<X...>;
+  static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+                                             "closure(f, captured...)");
   I const* found = nullptr;
   auto look = [&](auto const& v) {
-    if constexpr (at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
+    if constexpr (detail::one_transform<X...> && at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
       if (!found || !found->alive()) found = &v.in;
   };
   (look(x), ...);
@@ -5356,10 +5358,8 @@ constexpr auto base_tag() {
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
   if constexpr (top_level<X...> > 0) {
-    static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
-                                               "closure(f, captured...)");
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
-    else return nth<0>(x...); // nothing more is instantiated after the message
+    else return innermost(x...), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
 }
 

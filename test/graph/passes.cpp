@@ -4,7 +4,7 @@
 #include <varve/graph/verify.hpp>
 #include <varve_test.hpp>
 
-using namespace sample;
+namespace sample { // its operators hide varve's of the same names
 
 namespace {
 constexpr int count(graph const& g, op_handle const& op) {
@@ -105,3 +105,5 @@ TEST_CASE("print: DOT has a line per node and edge", "[graph][print]") {
   CHECK(to_dot(cse(commuted())).find("  n0 -> n2;\n") != std::string::npos);
   CHECK(to_dot(freeze([] { return commuted(); })).find("n2 [label=\"mul\\nfloat32[3]\"]") != std::string::npos);
 }
+
+} // namespace sample

@@ -2,7 +2,7 @@
 #include "sample.hpp"
 #include <varve_test.hpp>
 
-using namespace sample;
+namespace sample { // its operators hide varve's of the same names
 
 namespace {
 template <class Body>
@@ -130,3 +130,5 @@ TEST_CASE("programs: a fused graph computes what its nodes say", "[graph][fuse]"
   AGREES(indexing);
   AGREES(scalars);
 }
+
+} // namespace sample

@@ -2,7 +2,7 @@
 #include "sample.hpp"
 #include <varve_test.hpp>
 
-using namespace sample;
+namespace sample { // its operators hide varve's of the same names
 
 namespace {
 /// A random graph over a few shapes that broadcast against each other.
@@ -73,3 +73,5 @@ void agree(std::integer_sequence<unsigned, Seed...>) {
 } // namespace
 
 TEST_CASE("random: fused random graphs agree with the evaluator", "[graph][fuse]") { agree(std::make_integer_sequence<unsigned, 24>{}); }
+
+} // namespace sample

@@ -56,9 +56,11 @@ inline constexpr bool one_transform = ([] {
 template <class... X>
 constexpr auto innermost(X const&... x) {
   using I = innermost_t<X...>;
+  static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+                                             "closure(f, captured...)");
   I const* found = nullptr;
   auto look = [&](auto const& v) {
-    if constexpr (at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
+    if constexpr (detail::one_transform<X...> && at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
       if (!found || !found->alive()) found = &v.in;
   };
   (look(x), ...);
@@ -86,10 +88,8 @@ constexpr auto base_tag() {
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
   if constexpr (top_level<X...> > 0) {
-    static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
-                                               "closure(f, captured...)");
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
-    else return nth<0>(x...); // nothing more is instantiated after the message
+    else return innermost(x...), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
 }
 

@@ -79,14 +79,21 @@ struct static_graph {
   }
 };
 
+namespace detail {
+template <class Make>
+struct frozen_sizes {
+  static constexpr graph_sizes compute() {
+    graph const g = Make{}();
+    return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
+  }
+  static constexpr graph_sizes value = compute();
+};
+} // namespace detail
+
 /// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
 template <class Make>
 constexpr auto freeze(Make) {
-  constexpr graph_sizes s = [] {
-    graph const g = Make{}();
-    return graph_sizes{g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
-  }();
-  return static_graph<s>(Make{}());
+  return static_graph<detail::frozen_sizes<Make>::value>(Make{}());
 }
 
 } // namespace varve

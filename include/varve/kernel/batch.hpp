@@ -93,14 +93,10 @@ VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& 
   return xsimd::fma(a, b, c);
 }
 namespace detail {
-/// The bits of a batch as a batch of `To` (xsimd 8.1 is told the batch, later versions the element).
+/// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
 template <class To, class From>
 VARVE_INLINE batch<To> bits(batch<From> const& v) {
-#if XSIMD_VERSION_MAJOR < 9
-  return xsimd::bitwise_cast<batch<To>>(v);
-#else
-  return xsimd::bitwise_cast<To>(v);
-#endif
+  return std::bit_cast<batch<To>>(v);
 }
 /// The bits of a batch as unsigned integers, which shift and wrap everywhere.
 template <class T>
@@ -118,11 +114,8 @@ VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
 }
 template <class T>
 VARVE_INLINE T lane_sum(batch<T> const& v) {
-#if XSIMD_VERSION_MAJOR < 9
-  return xsimd::hadd(v);
-#else
-  return xsimd::reduce_add(v);
-#endif
+  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+  else return hadd(v); // 8.1
 }
 } // namespace detail
 
