@@ -225,6 +225,25 @@ void matmul(benchmark::State& state) {
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * n3, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+/// What the multiply-add units give when nothing is loaded: the wall before `matmul`.
+constexpr double peak_flops = 2000000;
+void peak(benchmark::State& state) {
+  namespace k = vv::kernel;
+  using V = k::batch<float>;
+  constexpr int chains = 12; // enough to hide the latency, few enough for 16 registers
+  V a[chains], x(1.0f), y(1e-9f);
+  benchmark::DoNotOptimize(x);
+  benchmark::DoNotOptimize(y);
+  for (auto& v : a) v = x;
+  constexpr int rounds = static_cast<int>(peak_flops) / (2 * chains * static_cast<int>(k::lanes<float>));
+  for (auto _ : state) {
+    for (int r = 0; r < rounds; ++r)
+      for (auto& v : a) v = k::fma<float>(v, x, y);
+    benchmark::DoNotOptimize(a);
+  }
+  state.counters["GFLOP/s"] = benchmark::Counter(1e-9 * peak_flops, benchmark::Counter::kIsIterationInvariantRate);
+}
+
 BENCHMARK(floor_loop)->Name("add_4/loop");
 BENCHMARK(floor_new)->Name("add_4/loop_and_new");
 BENCHMARK(add_plain)->Name("add_4/plain");
@@ -244,6 +263,7 @@ BENCHMARK(big_triad)->Name("add_1e6/loop");
 BENCHMARK(big_add)->Name("add_1e6/plain");
 BENCHMARK(big_add_in_place)->Name("add_1e6/in_place");
 BENCHMARK(matmul)->Name("matmul")->Arg(64)->Arg(256)->Arg(1024);
+BENCHMARK(peak);
 } // namespace
 
 BENCHMARK_MAIN();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: axis_out_of_range
+#include <varve/core/dims.hpp>
 #include <varve/op/sum.hpp>
 namespace vv = varve;
 

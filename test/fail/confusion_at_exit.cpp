@@ -23,5 +23,4 @@ constexpr double wrong() {
   passing m;
   return vv::grad([&](auto x) { return vv::with(m, [](auto u, auto v) { return u * vv::grad([=](auto y) { return v * y; })(1.0); }, x, 3.0); })(2.0);
 }
-static_assert(wrong() == 3);
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: dtype_is_not_supported
+#include <varve/dispatch/static_eval.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;
 

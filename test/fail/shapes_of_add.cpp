@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: shapes_do_not_broadcast
+#include <varve/dispatch/static_eval.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;
 

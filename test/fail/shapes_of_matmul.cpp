@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: shapes_do_not_match
+#include <varve/core/dims.hpp>
 #include <varve/op/matmul.hpp>
 namespace vv = varve;
 

@@ -25,7 +25,7 @@ inline int random_int(int low, int high) { return std::uniform_int_distribution<
 
 /// Calls f(index) for every index of a shape, in row-major order.
 template <class F>
-void for_each_index(dims const& sizes, F f) {
+void visit_every_index(dims const& sizes, F f) {
   dims at = sizes;
   for (int d = 0; d < at.n; ++d) at.v[d] = 0;
   if (varve::numel(sizes) == 0) return;

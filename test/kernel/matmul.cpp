@@ -17,7 +17,7 @@ void check(int m, int n, int inner, bool plain_output, bool accumulate) {
   auto const before = c;
   k::matmul<T>(m, n, inner, view(a), view(b), {c.data(), c.strides[0], c.strides[1]}, accumulate);
   auto want = before;
-  for_each_index({m, n}, [&](dims const& at) {
+  visit_every_index({m, n}, [&](dims const& at) {
     T s = accumulate ? want[at] : T(0);
     for (int p = 0; p < inner; ++p) s = static_cast<T>(s + a[{at[0], p}] * b[{p, at[1]}]);
     want[at] = s;

@@ -29,11 +29,11 @@ void check_add(dims const& sizes, bool plain) {
   auto const before = out.memory;
   k::pointwise(sizes, {out.data(), out.strides.v, sizeof(T)}, in, 2, k::contiguous<T, T, add_f, 2>);
   bool right = true;
-  for_each_index(sizes, [&](dims const& at) { right = right && out[at] == static_cast<T>(a[at] + b[at]); });
+  visit_every_index(sizes, [&](dims const& at) { right = right && out[at] == static_cast<T>(a[at] + b[at]); });
   CHECK(right);
   // what lies between the elements of the output is untouched
   auto after = out;
-  for_each_index(sizes, [&](dims const& at) { std::memcpy(&after[at], before.data() + (reinterpret_cast<unsigned char*>(&after[at]) - after.memory.data()), sizeof(T)); });
+  visit_every_index(sizes, [&](dims const& at) { std::memcpy(&after[at], before.data() + (reinterpret_cast<unsigned char*>(&after[at]) - after.memory.data()), sizeof(T)); });
   CHECK(after.memory == before);
 }
 } // namespace
@@ -71,7 +71,7 @@ TEST_CASE("pointwise: the output may be an input", "[kernel][pointwise]") {
     k::operand in[] = {{static_cast<void const*>(x.data()), x.strides.v, 4}, {static_cast<void const*>(y.data()), y.strides.v, 4}};
     k::pointwise(sizes, {x.data(), x.strides.v, 4}, in, 2, k::contiguous<float, float, add_f, 2>);
     bool right = true;
-    for_each_index(sizes, [&](dims const& at) { right = right && x[at] == before[at] + y[at]; });
+    visit_every_index(sizes, [&](dims const& at) { right = right && x[at] == before[at] + y[at]; });
     CHECK(right);
   }
 }
@@ -103,7 +103,7 @@ TEST_CASE("copy_strided: any strides, transpositions in tiles", "[kernel][pointw
     k::copy_strided(sizes, {out.data(), out.strides.v, 8}, {static_cast<void const*>(a.data()), a.strides.v, 8});
     k::copy_strided(sizes, {out1.data(), out1.strides.v, 1}, {static_cast<void const*>(a1.data()), a1.strides.v, 1});
     bool right = true;
-    for_each_index(sizes, [&](dims const& at) { right = right && out[at] == a[at] && out1[at] == a1[at]; });
+    visit_every_index(sizes, [&](dims const& at) { right = right && out[at] == a[at] && out1[at] == a1[at]; });
     CHECK(right);
   }
 }
@@ -117,7 +117,7 @@ void check_convert() {
   k::convert(sizes, {out.data(), out.strides.v, sizeof(To)}, varve::dtype_of_type<To>(), {static_cast<void const*>(a.data()), a.strides.v, sizeof(From)},
              varve::dtype_of_type<From>());
   bool right = true;
-  for_each_index(sizes, [&](dims const& at) {
+  visit_every_index(sizes, [&](dims const& at) {
     if constexpr (std::is_same_v<To, bool>) right = right && out[at] == (a[at] != From(0));
     else right = right && out[at] == static_cast<To>(static_cast<std::int64_t>(a[at]));
   });

@@ -34,7 +34,7 @@ void check(k::reduction r, dims const& sizes, unsigned axes, bool plain) {
   std::vector<unsigned char> got(n * sizeof(R) + 1, 77);
   k::reduce(r, varve::dtype_of_type<T>(), sizes, input(x), axes, got.data());
   std::vector<double> want(n, r == k::reduction::prod || r == k::reduction::all ? 1 : r == k::reduction::max ? -1e300 : r == k::reduction::min ? 1e300 : 0);
-  for_each_index(sizes, [&](dims const& at) {
+  visit_every_index(sizes, [&](dims const& at) {
     double& w = want[static_cast<std::size_t>(offset(kept_of(at, axes), kept))];
     double const v = static_cast<double>(x[at]);
     switch (r) {
@@ -123,7 +123,7 @@ TEST_CASE("arg_reduce: first extreme along an axis or of all", "[kernel][reduce]
         std::vector<std::int64_t> got(n, -1), want(n, -1);
         std::vector<int> best(n);
         k::arg_reduce(greatest, varve::dtype::int32, sizes, input(x), axis, got.data());
-        for_each_index(sizes, [&](dims const& at) {
+        visit_every_index(sizes, [&](dims const& at) {
           auto const i = static_cast<std::size_t>(offset(kept_of(at, axes), kept));
           int const v = x[at];
           if (want[i] >= 0 && (greatest ? v <= best[i] : v >= best[i])) return;

@@ -164,17 +164,25 @@ constexpr auto ints_from(std::index_sequence<K...>) {
 }
 template <class F, class... A>
 struct computed {
-  static constexpr dims value = F{}(A::to_dims()...);
+  static constexpr dims compute() { return F{}(A::to_dims()...); }
+  static constexpr dims value = compute();
   constexpr dims operator()() const { return value; }
 };
 } // namespace detail
+
+/// Is `C::compute()` a constant expression? What is not is told once, by the one who asks.
+template <class C>
+concept evaluates = requires { typename std::bool_constant<(C::compute(), true)>; };
 
 /// Computes a fact from facts: `f` maps `dims...` to `dims` and captures nothing. All arguments types: the result is a type; otherwise it is data.
 template <class F, fact... A>
 constexpr auto on_dims(F f, A const&... a) {
   if constexpr ((is_ints<A> && ...) && sizeof...(A) > 0) {
     using result = detail::computed<F, A...>;
-    return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
+    if constexpr (!evaluates<result>) {
+      static_assert((result::compute(), true), "varve: these attributes do not fit these shapes"); // the compiler tells why, and goes on
+      return ints<>{};
+    } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {
     return f(to_dims(a)...);
   }

@@ -55,6 +55,18 @@ constexpr auto tree_map_indexed(F const& f, T const& t) {
   }
 }
 
+namespace detail {
+/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  return f(std::get<K>(t)...);
+}
+template <class F, class T>
+constexpr auto call_with(F const& f, T const& t) {
+  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
+}
+} // namespace detail
+
 /// Calls `f` on every leaf in order.
 template <class F, class T>
 constexpr void tree_for_each(F const& f, T const& t) {

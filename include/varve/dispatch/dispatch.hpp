@@ -50,14 +50,18 @@ inline constexpr bool one_transform = ([] {
   if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
   else return true;
 }() && ...);
+template <class... X>
+constexpr void refuse_confusion() {
+  static_assert(one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+                                     "closure(f, captured...)");
+}
 } // namespace detail
 
 /// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
 template <class... X>
 constexpr auto innermost(X const&... x) {
   using I = innermost_t<X...>;
-  static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
-                                             "closure(f, captured...)");
+  detail::refuse_confusion<X...>();
   I const* found = nullptr;
   auto look = [&](auto const& v) {
     if constexpr (detail::one_transform<X...> && at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
@@ -89,7 +93,7 @@ template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
   if constexpr (top_level<X...> > 0) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
-    else return innermost(x...), nth<0>(x...); // nothing more is instantiated after the message
+    else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
 }
 

@@ -17,12 +17,15 @@ struct static_meta_of<array<T, D...>> {
   static constexpr meta value{dtype_of_type<T>(), ints<D...>::to_dims(), false};
 };
 template <class Op, class... X>
-struct static_result {
+struct static_shape {
   static constexpr meta compute() {
     meta const in[] = {static_meta_of<X>::value..., meta{}};
     return rules<typename Op::tag>::shape(Op{}.boxed(), in, sizeof...(X));
   }
-  static constexpr meta value = compute();
+};
+template <class Op, class... X>
+struct static_result {
+  static constexpr meta value = static_shape<Op, X...>::compute();
   struct sizes {
     constexpr dims operator()() const { return value.sizes; }
   };
@@ -93,7 +96,10 @@ constexpr auto evaluate_pointwise(X const&... x) {
 template <class Op, class... X>
 constexpr auto evaluate_static(Op const&, X const&... x) {
   using R = rules<typename Op::tag>;
-  if constexpr (R::kind == op_kind::pointwise) {
+  if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
+    static_assert((detail::static_shape<Op, X...>::compute(), true), "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
+    return nth<0>(x...);
+  } else if constexpr (R::kind == op_kind::pointwise) {
     return detail::evaluate_pointwise<Op>(x...);
   } else {
     using result = static_result<Op, X...>;

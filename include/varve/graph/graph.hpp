@@ -86,14 +86,19 @@ struct frozen_sizes {
     graph const g = Make{}();
     return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
   }
-  static constexpr graph_sizes value = compute();
 };
 } // namespace detail
 
 /// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
 template <class Make>
 constexpr auto freeze(Make) {
-  return static_graph<detail::frozen_sizes<Make>::value>(Make{}());
+  if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
+    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced"); // the compiler tells why
+    return static_graph<graph_sizes{}>{};
+  } else {
+    constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
+    return static_graph<s>(Make{}());
+  }
 }
 
 } // namespace varve

@@ -49,7 +49,7 @@ struct make_fx_function {
     std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
-      return std::apply(f, in);
+      return detail::call_with(f, in);
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
     return l.builder.finish();

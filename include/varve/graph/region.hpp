@@ -18,7 +18,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   auto trace_into = [&](graph_builder& b, auto const& f) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
-      auto const y = std::apply(f, in);
+      auto const y = detail::call_with(f, in);
       tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v))); }, y);
       return tree_map([](auto const& v) { return detail::as_proxy(v).info; }, y);
     }(std::index_sequence_for<X...>{});

@@ -31,7 +31,7 @@ template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
   graph_builder b;
   std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
-  auto const y = std::apply(f, in);
+  auto const y = detail::call_with(f, in);
   tree_for_each(
       [&](auto const& v) {
         using V = std::remove_cvref_t<decltype(v)>;

@@ -40,7 +40,7 @@ VARVE_NOINLINE __attribute__((flatten)) void whole_batches(std::size_t n, T* out
   F const f{};
   for (std::size_t i = 0; i < n; i += lanes<T>) kernel::store(out + i, batch<T>(f(kernel::load(in + i)...)));
 }
-/// A tail, filled up to a batch.
+/// Too few elements, filled up to a batch.
 template <class T>
 struct padded {
   T v[lanes<T>];
@@ -49,12 +49,17 @@ struct padded {
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>()) {
-    std::size_t const tail = n % lanes<In>, whole = n - tail;
-    if (whole != 0) detail::whole_batches<In, F>(whole, out, in...);
-    if (tail == 0) return;
-    In last[lanes<In>];
-    detail::whole_batches<In, F>(1, last, static_cast<In const*>(padded<In>(in + whole, tail).v)...);
-    detail::copy_first<In>(out + whole, last, tail);
+    constexpr std::size_t L = lanes<In>;
+    In last[L];
+    if (n >= L) {
+      if (n % L == 0) return detail::whole_batches<In, F>(n, out, in...);
+      detail::whole_batches<In, F>(L, last, in + (n - L)...); // overlaps the batch before it; computed first, since the output may be an input
+      detail::whole_batches<In, F>(n - n % L, out, in...);
+      std::memcpy(out + (n - L), last, sizeof(last));
+    } else if (n != 0) {
+      detail::whole_batches<In, F>(L, last, static_cast<In const*>(padded<In>(in, n).v)...);
+      detail::copy_first<In>(out, last, n);
+    }
   } else {
     F const f{};
     for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
@@ -67,7 +72,7 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 } // namespace detail
 
 /// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
-/// takes them and `Out` is `In`, the tail as one partial batch (lanes past the end hold 0); otherwise element by element.
+/// takes them and `Out` is `In` (fewer elements than lanes: with lanes past the end that hold 0); otherwise element by element.
 template <class Out, class In, class F, int Arity>
 void contiguous(std::size_t n, void* out, void const* const* in) {
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});

@@ -57,7 +57,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
   for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
 }
 /// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
-inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
+VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
   auto* const t = static_cast<char*>(to);
   auto const* const s = static_cast<char const*>(from);
   if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
@@ -74,7 +74,7 @@ struct walk {
   char* data[max_operands];               // the current row
   int itemsize[max_operands];
 
-  walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
+  VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
     for (int k = 0; k < count; ++k) {
       operand const& o = k == 0 ? out : in[k - 1];
       data[k] = static_cast<char*>(o.data);
@@ -151,7 +151,7 @@ private:
 /// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
 /// neither side leaves the first cache between uses of one of its lines.
 template <int Bytes>
-inline void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
+VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
   constexpr index_t tile = 32;
   for (index_t r = 0; r < rows; r += tile)
     for (index_t c = 0; c < cols; c += tile) {

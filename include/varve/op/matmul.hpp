@@ -107,7 +107,7 @@ inline constexpr auto product_shape = [](dims const& c, dims const& a, dims cons
 };
 inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
   if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
-  return dims{};
+  return dims{1};
 };
 } // namespace detail
 
@@ -117,13 +117,17 @@ inline constexpr struct matmul_t {
   constexpr auto operator()(A const& a, B const& b) const {
     auto const sa = shape_of(a);
     auto const sb = shape_of(b);
-    (void)on_dims(detail::check_matmul, sa, sb);
-    auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
-    auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
-    auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
-    auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
-    auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
-    return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    auto const fits = on_dims(detail::check_matmul, sa, sb);
+    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
+      return a; // refused: nothing more is instantiated
+    } else {
+      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
+      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
+      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
+      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
+      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
+      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    }
   }
 } matmul{};
 

@@ -14,7 +14,7 @@ struct closure_t {
   [[no_unique_address]] std::tuple<C...> captures;
   template <class... X>
   constexpr auto operator()(X const&... x) const {
-    return std::apply([&](auto const&... c) { return f(x..., c...); }, captures);
+    return detail::call_with([&](auto const&... c) { return f(x..., c...); }, captures);
   }
 };
 template <class F, class... C>

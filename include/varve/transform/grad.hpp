@@ -42,7 +42,7 @@ struct grad_function {
           else return v;
         };
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
-        auto const y = scope.run([&] { return std::apply(f, in); });
+        auto const y = scope.run([&] { return detail::call_with(f, in); });
         scope.backward_from_scalar(y);
         auto gradients = [&] {
           if constexpr (sizeof...(A) == 1) return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);

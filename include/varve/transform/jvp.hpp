@@ -58,7 +58,7 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
   static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0, "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
-  auto const y = scope.run([&] { return std::apply(f, in); });
+  auto const y = scope.run([&] { return detail::call_with(f, in); });
   return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y), tree_map([&](auto const& v) { return scope.tangent(v); }, y));
 }
 

@@ -46,7 +46,7 @@ constexpr auto vjp(F f, X const&... x) {
   using Scope = std::remove_pointer_t<decltype(raw)>;
   detail::owned<Scope> scope(raw);
   auto in = scope->track(std::tuple<X...>(x...));
-  auto y = scope->run([&] { return std::apply(f, in); });
+  auto y = scope->run([&] { return detail::call_with(f, in); });
   auto value = scope->primal(y);
   return std::pair(value, pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
 }
