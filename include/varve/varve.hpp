@@ -10,6 +10,7 @@
 #include <varve/graph/make_fx.hpp>
 #include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
+#include <varve/graph/verify.hpp>
 #include <varve/hop/cond.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/interpreter/stack_of.hpp>

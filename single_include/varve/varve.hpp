@@ -283,17 +283,25 @@ constexpr auto ints_from(std::index_sequence<K...>) {
 }
 template <class F, class... A>
 struct computed {
-  static constexpr dims value = F{}(A::to_dims()...);
+  static constexpr dims compute() { return F{}(A::to_dims()...); }
+  static constexpr dims value = compute();
   constexpr dims operator()() const { return value; }
 };
 } // namespace detail
+
+/// Is `C::compute()` a constant expression? What is not is told once, by the one who asks.
+template <class C>
+concept evaluates = requires { typename std::bool_constant<(C::compute(), true)>; };
 
 /// Computes a fact from facts: `f` maps `dims...` to `dims` and captures nothing. All arguments types: the result is a type; otherwise it is data.
 template <class F, fact... A>
 constexpr auto on_dims(F f, A const&... a) {
   if constexpr ((is_ints<A> && ...) && sizeof...(A) > 0) {
     using result = detail::computed<F, A...>;
-    return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
+    if constexpr (!evaluates<result>) {
+      static_assert((result::compute(), true), "varve: these attributes do not fit these shapes"); // the compiler tells why, and goes on
+      return ints<>{};
+    } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {
     return f(to_dims(a)...);
   }
@@ -1361,6 +1369,13 @@ VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
     return kernel::load(first);
   }
 }
+/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that is not the caller's.
+template <lane T>
+VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
+  static_assert(lanes<T> <= 16);
+  constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(*p));
+}
 /// Stores the first `n` < lanes elements; the memory of the others is not touched.
 template <lane T>
 VARVE_INLINE void store_first(T* p, std::size_t n, batch<T> const& v) {
@@ -1583,14 +1598,19 @@ struct frozen_sizes {
     graph const g = Make{}();
     return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
   }
-  static constexpr graph_sizes value = compute();
 };
 } // namespace detail
 
 /// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
 template <class Make>
 constexpr auto freeze(Make) {
-  return static_graph<detail::frozen_sizes<Make>::value>(Make{}());
+  if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
+    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced"); // the compiler tells why
+    return static_graph<graph_sizes{}>{};
+  } else {
+    constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
+    return static_graph<s>(Make{}());
+  }
 }
 
 } // namespace varve
@@ -5168,12 +5188,15 @@ struct static_meta_of<array<T, D...>> {
   static constexpr meta value{dtype_of_type<T>(), ints<D...>::to_dims(), false};
 };
 template <class Op, class... X>
-struct static_result {
+struct static_shape {
   static constexpr meta compute() {
     meta const in[] = {static_meta_of<X>::value..., meta{}};
     return rules<typename Op::tag>::shape(Op{}.boxed(), in, sizeof...(X));
   }
-  static constexpr meta value = compute();
+};
+template <class Op, class... X>
+struct static_result {
+  static constexpr meta value = static_shape<Op, X...>::compute();
   struct sizes {
     constexpr dims operator()() const { return value.sizes; }
   };
@@ -5244,7 +5267,10 @@ constexpr auto evaluate_pointwise(X const&... x) {
 template <class Op, class... X>
 constexpr auto evaluate_static(Op const&, X const&... x) {
   using R = rules<typename Op::tag>;
-  if constexpr (R::kind == op_kind::pointwise) {
+  if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
+    static_assert((detail::static_shape<Op, X...>::compute(), true), "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
+    return nth<0>(x...);
+  } else if constexpr (R::kind == op_kind::pointwise) {
     return detail::evaluate_pointwise<Op>(x...);
   } else {
     using result = static_result<Op, X...>;
@@ -5320,14 +5346,18 @@ inline constexpr bool one_transform = ([] {
   if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
   else return true;
 }() && ...);
+template <class... X>
+constexpr void refuse_confusion() {
+  static_assert(one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+                                     "closure(f, captured...)");
+}
 } // namespace detail
 
 /// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
 template <class... X>
 constexpr auto innermost(X const&... x) {
   using I = innermost_t<X...>;
-  static_assert(detail::one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
-                                             "closure(f, captured...)");
+  detail::refuse_confusion<X...>();
   I const* found = nullptr;
   auto look = [&](auto const& v) {
     if constexpr (detail::one_transform<X...> && at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
@@ -5359,7 +5389,7 @@ template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
   if constexpr (top_level<X...> > 0) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
-    else return innermost(x...), nth<0>(x...); // nothing more is instantiated after the message
+    else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
 }
 
@@ -5931,7 +5961,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
   for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
 }
 /// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
-inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
+VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
   auto* const t = static_cast<char*>(to);
   auto const* const s = static_cast<char const*>(from);
   if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
@@ -5948,7 +5978,7 @@ struct walk {
   char* data[max_operands];               // the current row
   int itemsize[max_operands];
 
-  walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
+  VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
     for (int k = 0; k < count; ++k) {
       operand const& o = k == 0 ? out : in[k - 1];
       data[k] = static_cast<char*>(o.data);
@@ -6025,7 +6055,7 @@ private:
 /// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
 /// neither side leaves the first cache between uses of one of its lines.
 template <int Bytes>
-inline void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
+VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
   constexpr index_t tile = 32;
   for (index_t r = 0; r < rows; r += tile)
     for (index_t c = 0; c < cols; c += tile) {
@@ -6105,32 +6135,38 @@ constexpr bool vectorized() {
   if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each. f is called in one place, so
-// that it is inlined and its constants stay in registers; hence the tail comes as a batch of its own.
-template <class T, class F, class... P>
-VARVE_NOINLINE __attribute__((flatten)) void whole_batches(std::size_t n, T* out, P... in) {
-  F const f{};
-  for (std::size_t i = 0; i < n; i += lanes<T>) kernel::store(out + i, batch<T>(f(kernel::load(in + i)...)));
-}
-/// A tail, filled up to a batch.
+/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
+/// elements are filled up to a batch. `T` is any type of the operands' item size.
 template <class T>
-struct padded {
-  T v[lanes<T>];
-  padded(T const* p, std::size_t n) { kernel::store(v, kernel::load_first(p, n)); }
-};
+VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in, int arity) {
+  constexpr std::size_t L = lanes<T>;
+  T last[L], filled[max_operands - 1][L];
+  void const* p[max_operands - 1];
+  if (n > L) {
+    for (int k = 0; k < arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
+    f(L, last, p);
+    f(n - n % L, out, in);
+    std::memcpy(out + (n - L), last, sizeof(last));
+    return;
+  }
+  for (int k = 0; k < arity; ++k) {
+    kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
+    p[k] = filled[k];
+  }
+  f(L, last, p);
+  detail::copy_first(out, last, n);
+}
+template <class T>
+using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>()) {
-    std::size_t const tail = n % lanes<In>, whole = n - tail;
-    if (whole != 0) detail::whole_batches<In, F>(whole, out, in...);
-    if (tail == 0) return;
-    In last[lanes<In>];
-    detail::whole_batches<In, F>(1, last, static_cast<In const*>(padded<In>(in + whole, tail).v)...);
-    detail::copy_first<In>(out + whole, last, tail);
-  } else {
-    F const f{};
+  F const f{};
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
+    for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
+  else
     for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
-  }
 }
 template <class Out, class In, class F, std::size_t... I>
 VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
@@ -6139,9 +6175,11 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 } // namespace detail
 
 /// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
-/// takes them and `Out` is `In`, the tail as one partial batch (lanes past the end hold 0); otherwise element by element.
+/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
 template <class Out, class In, class F, int Arity>
-void contiguous(std::size_t n, void* out, void const* const* in) {
+__attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
+  if constexpr (detail::vectorized<Out, In, F, Arity>())
+    if (n % lanes<In> != 0) return detail::run_uneven(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in, Arity);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
 
@@ -7821,6 +7859,18 @@ constexpr auto tree_map_indexed(F const& f, T const& t) {
   }
 }
 
+namespace detail {
+/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  return f(std::get<K>(t)...);
+}
+template <class F, class T>
+constexpr auto call_with(F const& f, T const& t) {
+  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
+}
+} // namespace detail
+
 /// Calls `f` on every leaf in order.
 template <class F, class T>
 constexpr void tree_for_each(F const& f, T const& t) {
@@ -8613,7 +8663,7 @@ struct make_fx_function {
     std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
-      return std::apply(f, in);
+      return detail::call_with(f, in);
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
     return l.builder.finish();
@@ -8889,7 +8939,7 @@ template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
   graph_builder b;
   std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
-  auto const y = std::apply(f, in);
+  auto const y = detail::call_with(f, in);
   tree_for_each(
       [&](auto const& v) {
         using V = std::remove_cvref_t<decltype(v)>;
@@ -8911,6 +8961,56 @@ constexpr auto trace(F, S...) {
 
 } // namespace varve
 
+// ---- varve/graph/verify.hpp
+namespace varve {
+
+/// What is wrong with a graph; `fine` converts to true.
+enum class flaw : unsigned char { fine, operator_missing, operand_out_of_range, operand_count, operand_of_another_region, placeholder_after_operation, meta_differs, result_out_of_range, region_out_of_range };
+
+/// Verdict on a graph: the flaw and the node it was found at.
+struct verdict {
+  flaw what = flaw::fine;
+  int node = -1;
+  constexpr explicit operator bool() const { return what == flaw::fine; }
+};
+
+/// Checks a graph: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first.
+/// `static_assert(verify(g))` is an ordinary test.
+constexpr verdict verify(graph const& g) {
+  int const nodes = static_cast<int>(g.nodes.size());
+  std::vector<meta> in;
+  for (region const& r : g.regions) {
+    if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.results.size()))
+      return {flaw::region_out_of_range, -1};
+    for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
+      node const& nd = g.nodes[static_cast<std::size_t>(n)];
+      if (!nd.op) return {flaw::operator_missing, n};
+      bool const input = n < r.node_first + r.inputs;
+      if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
+      if (nd.op->arity >= 0 && nd.op->kind != op_kind::hop && nd.count != nd.op->arity) return {flaw::operand_count, n};
+      if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.edges.size())) return {flaw::operand_out_of_range, n};
+      in.clear();
+      for (int k = 0; k < nd.count; ++k) {
+        int const o = g.edges[static_cast<std::size_t>(nd.first + k)];
+        if (o < 0 || o >= n) return {flaw::operand_out_of_range, n};
+        if (o < r.node_first) return {flaw::operand_of_another_region, n};
+        in.push_back(g.nodes[static_cast<std::size_t>(o)].out);
+      }
+      if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.regions.size())) return {flaw::region_out_of_range, n};
+      op_kind const k = nd.op->kind;
+      if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop && !(nd.op->shape(nd.at, in.data(), nd.count) == nd.out))
+        return {flaw::meta_differs, n};
+    }
+    for (int k = 0; k < r.result_count; ++k) {
+      int const o = g.results[static_cast<std::size_t>(r.result_first + k)];
+      if (o < r.node_first || o >= r.node_first + r.node_count) return {flaw::result_out_of_range, o};
+    }
+  }
+  return {};
+}
+
+} // namespace varve
+
 // ---- varve/graph/region.hpp
 namespace varve {
 
@@ -8928,7 +9028,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   auto trace_into = [&](graph_builder& b, auto const& f) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
-      auto const y = std::apply(f, in);
+      auto const y = detail::call_with(f, in);
       tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v))); }, y);
       return tree_map([](auto const& v) { return detail::as_proxy(v).info; }, y);
     }(std::index_sequence_for<X...>{});
@@ -9459,7 +9559,7 @@ struct closure_t {
   [[no_unique_address]] std::tuple<C...> captures;
   template <class... X>
   constexpr auto operator()(X const&... x) const {
-    return std::apply([&](auto const&... c) { return f(x..., c...); }, captures);
+    return detail::call_with([&](auto const&... c) { return f(x..., c...); }, captures);
   }
 };
 template <class F, class... C>
@@ -9844,7 +9944,7 @@ constexpr auto vjp(F f, X const&... x) {
   using Scope = std::remove_pointer_t<decltype(raw)>;
   detail::owned<Scope> scope(raw);
   auto in = scope->track(std::tuple<X...>(x...));
-  auto y = scope->run([&] { return std::apply(f, in); });
+  auto y = scope->run([&] { return detail::call_with(f, in); });
   auto value = scope->primal(y);
   return std::pair(value, pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
 }
@@ -10792,6 +10892,16 @@ VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
   x.bump_version();
   return x;
 }
+/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
+VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const& x, tensor const& y) {
+  kernel::loop const loop = f.loops[static_cast<int>(x.dtype())];
+  bool const alike = loop && x.dtype() == y.dtype() && x.is_contiguous() && y.is_contiguous() && x.sizes() == y.sizes();
+  if (!alike || (x.shares_storage(y) && x.raw() != y.raw())) return false;
+  void const* const in[] = {x.raw(), y.raw()};
+  if (x.numel() > 0) loop(static_cast<std::size_t>(x.numel()), x.raw(), in);
+  x.bump_version();
+  return true;
+}
 template <class Functional>
 struct mutation {
   static constexpr op_kind kind = op_kind::mutation;
@@ -10807,7 +10917,7 @@ struct mutation {
       return write_into(x, y);
     } else {
       check_in_place(Functional::op_name, x, y, result_type(meta_of(x), meta_of(y)));
-      return write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
+      return write_directly(info_of<Functional>, x, y) ? x : write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
     }
   }
 };
@@ -10926,7 +11036,7 @@ inline constexpr auto product_shape = [](dims const& c, dims const& a, dims cons
 };
 inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
   if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
-  return dims{};
+  return dims{1};
 };
 } // namespace detail
 
@@ -10936,13 +11046,17 @@ inline constexpr struct matmul_t {
   constexpr auto operator()(A const& a, B const& b) const {
     auto const sa = shape_of(a);
     auto const sb = shape_of(b);
-    (void)on_dims(detail::check_matmul, sa, sb);
-    auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
-    auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
-    auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
-    auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
-    auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
-    return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    auto const fits = on_dims(detail::check_matmul, sa, sb);
+    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
+      return a; // refused: nothing more is instantiated
+    } else {
+      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
+      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
+      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
+      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
+      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
+      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    }
   }
 } matmul{};
 
@@ -11413,6 +11527,121 @@ struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
 
 } // namespace varve
 
+// ---- varve/kernel/softmax.hpp
+/// @file
+/// softmax, log_softmax and logsumexp along the middle of a contiguous (outer, n, inner) view: the greatest element is subtracted first.
+namespace varve::kernel {
+
+/// Which of the three functions.
+enum class softmax_kind { softmax, log_softmax, logsumexp };
+
+namespace detail {
+inline constexpr std::size_t column_strip = 256;
+/// The last, incomplete batch of a row: missing lanes are -inf, which neither the maximum nor a sum of exponentials sees.
+template <class T>
+VARVE_INLINE batch<T> load_padded(T const* p, std::size_t n) {
+  T v[lanes<T>];
+  for (std::size_t i = 0; i < lanes<T>; ++i) v[i] = -std::numeric_limits<T>::infinity();
+  for (std::size_t i = 0; i < n; ++i) v[i] = p[i];
+  return kernel::load(v);
+}
+/// One contiguous row; a logsumexp writes one element.
+template <class T>
+void softmax_row(softmax_kind kind, std::size_t n, T const* x, T* y) {
+  using V = batch<T>;
+  constexpr std::size_t L = lanes<T>;
+  std::size_t const whole = n / L * L, rest = n - whole;
+  V const tail = detail::load_padded(x + whole, rest);
+  V top = tail;
+  for (std::size_t i = 0; i < whole; i += L) top = kernel::maximum(top, kernel::load(x + i));
+  T const m = kernel::reduce_lanes(top, [](T a, T b) { return kernel::maximum(a, b); });
+  bool const infinite = kernel::abs(m) == std::numeric_limits<T>::infinity();
+  T const shift = kind == softmax_kind::logsumexp && infinite ? T(0) : m;
+  V const s(shift);
+  V sum(T(0)), last(T(0));
+  for (std::size_t i = 0; i < whole; i += L) {
+    V const e = kernel::exp(V(kernel::load(x + i) - s));
+    sum += e;
+    if (kind == softmax_kind::softmax) kernel::store(y + i, e);
+  }
+  if (rest != 0) sum += last = kernel::exp(V(tail - s));
+  T const total = kernel::reduce_sum(sum);
+  if (kind == softmax_kind::softmax) {
+    V const factor(T(1) / total);
+    for (std::size_t i = 0; i < whole; i += L) kernel::store(y + i, V(kernel::load(y + i) * factor));
+    if (rest != 0) kernel::store_first(y + whole, rest, V(last * factor));
+  } else if (kind == softmax_kind::log_softmax) {
+    V const log_total(std::log(total));
+    for (std::size_t i = 0; i < whole; i += L) kernel::store(y + i, V(kernel::load(x + i) - s - log_total));
+    if (rest != 0) kernel::store_first(y + whole, rest, V(tail - s - log_total));
+  } else *y = shift + std::log(total);
+}
+/// Applies f to whole batches of columns, and to the incomplete last one through padding.
+template <class T, class F>
+VARVE_INLINE void each_batch(std::size_t cols, F f) {
+  constexpr std::size_t L = lanes<T>;
+  std::size_t j = 0;
+  for (; j + L <= cols; j += L) f(j, [](T const* p) { return kernel::load(p); }, [](T* p, batch<T> const& v) { kernel::store(p, v); });
+  if (j < cols)
+    f(j, [n = cols - j](T const* p) { return kernel::load_first(p, n); }, [n = cols - j](T* p, batch<T> const& v) { kernel::store_first(p, n, v); });
+}
+/// A strip of adjacent columns: the rows, `inner` apart, are read in order, and the maxima and sums of the strip stay in the first cache.
+template <class T>
+void softmax_columns(softmax_kind kind, std::size_t n, std::size_t inner, std::size_t cols, T const* x, T* y) {
+  using V = batch<T>;
+  T top[column_strip], sum[column_strip];
+  for (std::size_t j = 0; j < cols; ++j) top[j] = x[j], sum[j] = 0;
+  for (std::size_t i = 1; i < n; ++i)
+    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) { put(top + j, kernel::maximum(get(top + j), get(x + i * inner + j))); });
+  if (kind == softmax_kind::logsumexp)
+    for (std::size_t j = 0; j < cols; ++j)
+      if (kernel::abs(top[j]) == std::numeric_limits<T>::infinity()) top[j] = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) {
+      V const e = kernel::exp(V(get(x + i * inner + j) - get(top + j)));
+      put(sum + j, V(get(sum + j) + e));
+      if (kind == softmax_kind::softmax) put(y + i * inner + j, e);
+    });
+  if (kind == softmax_kind::softmax)
+    for (std::size_t j = 0; j < cols; ++j) sum[j] = T(1) / sum[j];
+  else
+    for (std::size_t j = 0; j < cols; ++j) top[j] += std::log(sum[j]);
+  for (std::size_t i = 0; i < (kind == softmax_kind::logsumexp ? 1 : n); ++i)
+    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) {
+      T* const to = y + i * inner + j;
+      put(to, kind == softmax_kind::softmax ? V(get(to) * get(sum + j)) : kind == softmax_kind::logsumexp ? get(top + j) : V(get(x + i * inner + j) - get(top + j)));
+    });
+}
+} // namespace detail
+
+/// The function over a typed view: `x` is (outer, n, inner) contiguous, `y` of the same shape, or (outer, inner) for logsumexp. `y` may be `x`.
+/// An infinite maximum gives NaN, as in PyTorch, but for logsumexp, where it is the result; with n = 0 the latter is -inf.
+template <floating_lane T>
+void softmax(softmax_kind kind, index_t outer, index_t n, index_t inner, T const* x, T* y) {
+  if (n == 0) {
+    if (kind == softmax_kind::logsumexp)
+      for (index_t i = 0; i < outer * inner; ++i) y[i] = -std::numeric_limits<T>::infinity();
+    return;
+  }
+  auto const rows = static_cast<std::size_t>(n), width = static_cast<std::size_t>(inner);
+  std::size_t const out_step = kind == softmax_kind::logsumexp ? width : rows * width;
+  for (index_t k = 0; k < outer; ++k, x += rows * width, y += out_step) {
+    if (inner == 1) detail::softmax_row(kind, rows, x, y);
+    else
+      for (std::size_t j = 0; j < width; j += detail::column_strip)
+        detail::softmax_columns(kind, rows, width, width - j < detail::column_strip ? width - j : detail::column_strip, x + j, y + j);
+  }
+}
+/// The same by dtype: float32 or float64, else `dtype_error`.
+template <class = void>
+VARVE_NOINLINE void softmax(softmax_kind kind, dtype type, index_t outer, index_t n, index_t inner, void const* x, void* y) {
+  if (type == dtype::float32) kernel::softmax(kind, outer, n, inner, static_cast<float const*>(x), static_cast<float*>(y));
+  else if (type == dtype::float64) kernel::softmax(kind, outer, n, inner, static_cast<double const*>(x), static_cast<double*>(y));
+  else refuse::dtype_is_not_supported("softmax", name(type));
+}
+
+} // namespace varve::kernel
+
 // ---- varve/op/softmax.hpp
 namespace varve {
 
@@ -11427,6 +11656,16 @@ constexpr auto safe_maximum(X const& x, A const& axes) {
 template <class X, class F, class G>
 constexpr auto unless_empty(X const& x, F const& f, G const& g) {
   return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
+}
+/// A tensor that no transform or mode watches takes the kernel at once, which computes what the decomposition below means. Null: decompose.
+template <class T>
+T softmax_at_once(kernel::softmax_kind kind, T const& x, dims const& axis) {
+  if (!this_thread_state.quiet() || x.is_wrapped() || !is_floating(x.dtype()) || x.dim() == 0 || axis.n != 1) return T();
+  int const a = wrap_axis(axis[0], x.dim());
+  T const in = x.is_contiguous() ? x : contiguous_copy(x);
+  T const y = T::empty(x.sizes(), x.dtype());
+  kernel::softmax<>(kind, x.dtype(), numel(x.sizes().sub(0, a)), x.sizes()[a], numel(x.sizes().sub(a + 1, x.dim())), in.raw(), y.raw());
+  return y;
 }
 } // namespace detail
 
@@ -11447,6 +11686,8 @@ inline constexpr struct logsumexp_t {
 inline constexpr struct softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
+    if constexpr (std::same_as<X, tensor>)
+      if (X y = detail::softmax_at_once(kernel::softmax_kind::softmax, x, to_dims(detail::as_fact(axis))); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return div(e, sum(e, axis, keepdim));
@@ -11459,6 +11700,8 @@ inline constexpr struct softmax_t {
 inline constexpr struct log_softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
+    if constexpr (std::same_as<X, tensor>)
+      if (X y = detail::softmax_at_once(kernel::softmax_kind::log_softmax, x, to_dims(detail::as_fact(axis))); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));
@@ -11533,7 +11776,7 @@ struct grad_function {
           else return v;
         };
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
-        auto const y = scope.run([&] { return std::apply(f, in); });
+        auto const y = scope.run([&] { return detail::call_with(f, in); });
         scope.backward_from_scalar(y);
         auto gradients = [&] {
           if constexpr (sizeof...(A) == 1) return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
@@ -11628,7 +11871,7 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
   static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0, "varve: jvp: primals and tangents must be tuples of the same, positive size");
   auto scope = detail::forward_scope<F, P..., T...>();
   auto const in = scope.attach(primals, tangents);
-  auto const y = scope.run([&] { return std::apply(f, in); });
+  auto const y = scope.run([&] { return detail::call_with(f, in); });
   return std::pair(tree_map([&](auto const& v) { return scope.primal(v); }, y), tree_map([&](auto const& v) { return scope.tangent(v); }, y));
 }
 
@@ -11804,7 +12047,7 @@ private:
     if constexpr (detail::sizes_agree<S>) {
       auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes));
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
-      auto const y = scope.run([&] { return std::apply(f, in); });
+      auto const y = scope.run([&] { return detail::call_with(f, in); });
       return detail::collect_tree<Out...>(scope, y);
     } else {
       return none; // nothing more is instantiated after the message

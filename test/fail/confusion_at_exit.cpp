@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: perturbation confusion through a capture
 // expect: closure\(f, captured
+#include <varve/transform/scope.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/transform/closure.hpp>
 #include <varve/transform/grad.hpp>

@@ -17,6 +17,9 @@ struct less_f {
 struct where_f {
   auto operator()(auto c, auto a, auto b) const { return k::where(c, a, b); }
 };
+struct remainder_f {
+  auto operator()(auto a, auto b) const { return k::remainder(a, b); }
+};
 struct scalar_f {
   static constexpr bool scalar_only = true;
   float operator()(float a) const { return a + 1; }
@@ -92,6 +95,17 @@ TEST_CASE("contiguous: every length, nothing past the end", "[kernel][pointwise]
     k::contiguous<bool, float, less_f, 2>(n, less.data(), in);
     for (std::size_t i = 0; i < n; ++i) CHECK(less[i] == (a[i] < 1.5f));
     CHECK(less[n] == 9);
+  }
+}
+
+TEST_CASE("contiguous: no operator sees elements that are not there", "[kernel][pointwise]") {
+  for (std::size_t n = 1; n < 20; ++n) {
+    std::vector<std::int32_t> a(n, 7), b(n, -2), c(n);
+    void const* in[] = {a.data(), b.data()};
+    k::contiguous<std::int32_t, std::int32_t, remainder_f, 2>(n, c.data(), in);
+    CHECK(c == std::vector<std::int32_t>(n, -1));
+    k::contiguous<std::int32_t, std::int32_t, add_f, 2>(n, a.data(), in); // in place
+    CHECK(a == std::vector<std::int32_t>(n, 5));
   }
 }
 

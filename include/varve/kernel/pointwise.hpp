@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <varve/core/dims.hpp>
@@ -33,37 +34,38 @@ constexpr bool vectorized() {
   if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each. f is called in one place, so
-// that it is inlined and its constants stay in registers; hence the tail comes as a batch of its own.
-template <class T, class F, class... P>
-VARVE_NOINLINE __attribute__((flatten)) void whole_batches(std::size_t n, T* out, P... in) {
-  F const f{};
-  for (std::size_t i = 0; i < n; i += lanes<T>) kernel::store(out + i, batch<T>(f(kernel::load(in + i)...)));
-}
-/// Too few elements, filled up to a batch.
+/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
+/// elements are filled up to a batch. `T` is any type of the operands' item size.
 template <class T>
-struct padded {
-  T v[lanes<T>];
-  padded(T const* p, std::size_t n) { kernel::store(v, kernel::load_first(p, n)); }
-};
+VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in, int arity) {
+  constexpr std::size_t L = lanes<T>;
+  T last[L], filled[max_operands - 1][L];
+  void const* p[max_operands - 1];
+  if (n > L) {
+    for (int k = 0; k < arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
+    f(L, last, p);
+    f(n - n % L, out, in);
+    std::memcpy(out + (n - L), last, sizeof(last));
+    return;
+  }
+  for (int k = 0; k < arity; ++k) {
+    kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
+    p[k] = filled[k];
+  }
+  f(L, last, p);
+  detail::copy_first(out, last, n);
+}
+template <class T>
+using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>()) {
-    constexpr std::size_t L = lanes<In>;
-    In last[L];
-    if (n >= L) {
-      if (n % L == 0) return detail::whole_batches<In, F>(n, out, in...);
-      detail::whole_batches<In, F>(L, last, in + (n - L)...); // overlaps the batch before it; computed first, since the output may be an input
-      detail::whole_batches<In, F>(n - n % L, out, in...);
-      std::memcpy(out + (n - L), last, sizeof(last));
-    } else if (n != 0) {
-      detail::whole_batches<In, F>(L, last, static_cast<In const*>(padded<In>(in, n).v)...);
-      detail::copy_first<In>(out, last, n);
-    }
-  } else {
-    F const f{};
+  F const f{};
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
+    for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
+  else
     for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
-  }
 }
 template <class Out, class In, class F, std::size_t... I>
 VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
@@ -72,9 +74,11 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 } // namespace detail
 
 /// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
-/// takes them and `Out` is `In` (fewer elements than lanes: with lanes past the end that hold 0); otherwise element by element.
+/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
 template <class Out, class In, class F, int Arity>
-void contiguous(std::size_t n, void* out, void const* const* in) {
+__attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
+  if constexpr (detail::vectorized<Out, In, F, Arity>())
+    if (n % lanes<In> != 0) return detail::run_uneven(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in, Arity);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
 

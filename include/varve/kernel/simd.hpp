@@ -68,6 +68,13 @@ VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
     return kernel::load(first);
   }
 }
+/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that is not the caller's.
+template <lane T>
+VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
+  static_assert(lanes<T> <= 16);
+  constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(*p));
+}
 /// Stores the first `n` < lanes elements; the memory of the others is not touched.
 template <lane T>
 VARVE_INLINE void store_first(T* p, std::size_t n, batch<T> const& v) {

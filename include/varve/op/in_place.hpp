@@ -49,6 +49,16 @@ VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
   x.bump_version();
   return x;
 }
+/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
+VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const& x, tensor const& y) {
+  kernel::loop const loop = f.loops[static_cast<int>(x.dtype())];
+  bool const alike = loop && x.dtype() == y.dtype() && x.is_contiguous() && y.is_contiguous() && x.sizes() == y.sizes();
+  if (!alike || (x.shares_storage(y) && x.raw() != y.raw())) return false;
+  void const* const in[] = {x.raw(), y.raw()};
+  if (x.numel() > 0) loop(static_cast<std::size_t>(x.numel()), x.raw(), in);
+  x.bump_version();
+  return true;
+}
 template <class Functional>
 struct mutation {
   static constexpr op_kind kind = op_kind::mutation;
@@ -64,7 +74,7 @@ struct mutation {
       return write_into(x, y);
     } else {
       check_in_place(Functional::op_name, x, y, result_type(meta_of(x), meta_of(y)));
-      return write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
+      return write_directly(info_of<Functional>, x, y) ? x : write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
     }
   }
 };

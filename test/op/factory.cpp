@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
+#include <varve/interpreter/mode_guard.hpp>
+#include <varve/op/all.hpp>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+struct names : vv::dispatch_mode<names> {
+  std::vector<std::string> seen;
+  auto process(auto op, auto const&... args) {
+    seen.emplace_back(op.name());
+    return op(args...);
+  }
+};
+} // namespace
+
+TEST_CASE("factories: dtype, shape and elements", "[op][factory]") {
+  CHECK(difference(vv::zeros({2, 2}), from({0, 0, 0, 0}, {2, 2}, dtype::float32)) == "");
+  CHECK(difference(vv::ones({3}, dtype::int64), from({1, 1, 1}, {3}, dtype::int64)) == "");
+  CHECK(difference(vv::full({2}, 7), from({7, 7}, {2}, dtype::int64)) == "");
+  CHECK(difference(vv::full({}, true), from({1}, {}, dtype::bool_)) == "");
+  CHECK(difference(vv::full({1}, 2.5), from({2.5}, {1}, dtype::float32)) == "");
+  CHECK(difference(vv::arange(4), from({0, 1, 2, 3}, {4}, dtype::int64)) == "");
+  CHECK(difference(vv::arange(2, dtype::float64), from({0, 1}, {2})) == "");
+  CHECK(difference(vv::eye(2), from({1, 0, 0, 1}, {2, 2}, dtype::float32)) == "");
+  CHECK(vv::empty({2, 0}).numel() == 0);
+  CHECK_FALSE(vv::zeros({}).is_number());
+  CHECK_THROWS_AS(vv::zeros({2}, dtype::float16), vv::dtype_error);
+  CHECK_THROWS_AS(vv::zeros({-1}), vv::error);
+  CHECK_THROWS_AS(vv::arange(-1), vv::error);
+}
+
+TEST_CASE("factories: modes see them", "[op][factory]") {
+  names m;
+  {
+    vv::mode_guard const on{m};
+    (void)vv::empty({2});
+    (void)vv::zeros({2});
+    (void)vv::arange(2);
+    (void)vv::randn({2});
+  }
+  CHECK(m.seen == std::vector<std::string>{"empty", "full", "arange", "randn"});
+}
+
+TEST_CASE("randn: a seed fixes the numbers, in both worlds", "[op][randn]") {
+  vv::manual_seed(7);
+  tensor const a = vv::randn({100}), b = vv::randn({100});
+  vv::manual_seed(7);
+  CHECK(difference(vv::randn({100}), a) == "");
+  CHECK(difference(b, a) != "");
+  vv::generator g{7};
+  auto const s = vv::randn<float, 100>(g);
+  for (index_t k = 0; k < 100; ++k) CHECK(element(a, k) == s[k]);
+  tensor const many = vv::randn({10000}, dtype::float64);
+  CHECK(std::abs(vv::mean(many).item<double>()) < 0.05);
+  CHECK(vv::mean(many * many).item<double>() == Approx(1).margin(0.06));
+  CHECK_THROWS_AS(vv::randn({2}, dtype::int64), vv::dtype_error);
+}

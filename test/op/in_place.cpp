@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
+#include <varve/op/all.hpp>
+#include <varve/transform/grad.hpp>
+#include <varve/transform/jvp.hpp>
+#include <varve/transform/vmap.hpp>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+TEST_CASE("in place: the memory changes and the version rises once", "[op][in_place]") {
+  for (auto m : {memory::row_major, memory::transposed, memory::stepped}) {
+    tensor const x = from({1, 2, 3, 4}, {2, 2}, dtype::float32, m);
+    auto const v = x.version();
+    CHECK(vv::add_(x, from({10, 20}, {2}, dtype::float64)).is(x));
+    CHECK(elements(x) == std::vector<double>{11, 22, 13, 24});
+    vv::mul_(x, 2);
+    CHECK(elements(x) == std::vector<double>{22, 44, 26, 48});
+    vv::copy_(x, from({5, 6}, {2, 1}, dtype::int64));
+    CHECK(elements(x) == std::vector<double>{5, 5, 6, 6});
+    CHECK(x.version() == v + 3);
+    CHECK(x.dtype() == dtype::float32);
+  }
+}
+
+TEST_CASE("in place: an operand that overlaps the target is read before it is written", "[op][in_place]") {
+  tensor const x = from({1, 2, 3, 4, 5}, {5});
+  vv::copy_(vv::slice(x, 0, 1, 5), vv::slice(x, 0, 0, 4));
+  CHECK(elements(x) == std::vector<double>{1, 1, 2, 3, 4});
+  tensor const m = from({1, 2, 3, 4}, {2, 2});
+  vv::copy_(m, vv::transpose(m));
+  CHECK(elements(m) == std::vector<double>{1, 3, 2, 4});
+  vv::add_(m, vv::transpose(m));
+  CHECK(elements(m) == std::vector<double>{2, 5, 5, 8});
+}
+
+TEST_CASE("in place: what is refused leaves memory and version as they were", "[op][in_place]") {
+  tensor const x = from({1, 2, 3}, {3}, dtype::int64);
+  auto untouched = [&] { return elements(x) == std::vector<double>{1, 2, 3} && x.version() == 0; };
+  CHECK_THROWS_AS(vv::add_(x, from({1, 2}, {2}, dtype::int64)), vv::shape_error);
+  CHECK_THROWS_AS(vv::add_(x, from({1, 2, 3}, {2, 3}, dtype::int64)), vv::error); // the target does not grow
+  CHECK_THROWS_AS(vv::add_(x, 0.5), vv::dtype_error);
+  CHECK_THROWS_AS(vv::mul_(x, from({0.5}, {1})), vv::dtype_error);
+  CHECK_THROWS_AS(vv::add_(vv::expand(x, dims{2, 3}), 1), vv::value_error);
+  CHECK(untouched());
+  vv::copy_(x, from({1.9, 2.9, -3.9}, {3})); // copy_ converts
+  CHECK(elements(x) == std::vector<double>{1, 2, -3});
+  tensor const e = from({}, {0, 2});
+  CHECK_NOTHROW(vv::add_(e, 1));
+}
+
+TEST_CASE("in place: writing into a value seen through a transform, or a tracked value into memory, is refused", "[op][in_place]") {
+  tensor const x = from({1, 2, 3}, {3}), memory = from({1, 1, 1}, {3});
+  auto untouched = [&] { return elements(x) == std::vector<double>{1, 2, 3} && x.version() == 0 && elements(memory) == std::vector<double>{1, 1, 1} && memory.version() == 0; };
+  auto into_value = [](auto const& v) {
+    vv::mul_(v, 2);
+    return vv::sum(v);
+  };
+  CHECK_THROWS_AS(vv::grad(into_value)(x), vv::transform_error);
+  CHECK(untouched());
+  CHECK_THROWS_AS(vv::jvp(into_value, std::tuple(x), std::tuple(x)), vv::transform_error);
+  CHECK(untouched());
+  CHECK_THROWS_AS(vv::vmap(into_value)(x), vv::transform_error);
+  CHECK(untouched());
+  auto from_value = [&](auto const& v) {
+    vv::add_(memory, v);
+    return vv::sum(v);
+  };
+  CHECK_THROWS_AS(vv::grad(from_value)(x), vv::error);
+  CHECK_THROWS_AS(vv::vmap(from_value)(vv::reshape(x, dims{3, 1})), vv::error);
+  CHECK(untouched());
+  CHECK(vv::this_thread_state.quiet());
+  // Memory that no transform watches may be written while one runs.
+  auto beside = [&](auto const& v) {
+    vv::add_(memory, 1);
+    return vv::sum(v * v);
+  };
+  CHECK(elements(vv::grad(beside)(x)) == std::vector<double>{2, 4, 6});
+  CHECK(elements(memory) == std::vector<double>{2, 2, 2});
+}
