@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// What the dynamic world costs: operators on small tensors, plain and below each kind of layer, next to the floor (the loop and the allocation alone); and large ones
-/// next to the memory and the multiply-add units. torch.cpp measures the rows of the same names with libtorch.
+/// What the dynamic world costs: operators on small tensors, plain and below each kind of layer, next to the floor (the loop and the allocation
+/// alone); and large ones next to the memory and the multiply-add units. torch.cpp measures the rows of the same names with libtorch.
+#include <varve/varve.hpp>
+
 #include <benchmark/benchmark.h>
+
 #include <cmath>
 #include <cstring>
 #include <ctime>
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 using vv::tensor;
@@ -26,7 +28,8 @@ struct watching : vv::dispatch_mode<watching> {
   }
 };
 
-// ---- one add of 4 floats -------------------------------------------------------------------------------------------------------------------------------
+// ---- one add of 4 floats
+// -------------------------------------------------------------------------------------------------------------------------------
 __attribute__((noinline)) void add_4(float const* a, float const* b, float* r) {
   for (int k = 0; k < 4; ++k) r[k] = a[k] + b[k];
 }
@@ -106,7 +109,8 @@ void add_grad(benchmark::State& state) {
   }
 }
 
-// ---- a chain of 10 operators on 4 floats -----------------------------------------------------------------------------------------------------------------
+// ---- a chain of 10 operators on 4 floats
+// -----------------------------------------------------------------------------------------------------------------
 constexpr auto chain = [](auto const& x, auto const& w, auto const& b) {
   auto const u = vv::tanh(x * w + b);
   auto const v = vv::tanh(u * w + b);
@@ -158,7 +162,8 @@ void chain_gradient(benchmark::State& state) {
   }
 }
 
-// ---- a chain of numbers under a bare static grad ---------------------------------------------------------------------------------------------------------
+// ---- a chain of numbers under a bare static grad
+// ---------------------------------------------------------------------------------------------------------
 constexpr auto numbers = [](auto x, auto y) {
   auto const t = x * y + vv::sin(x), u = vv::exp(-(t * t));
   return u / (1.0 + y * y) + vv::tanh(t) * x;
@@ -175,13 +180,15 @@ void numbers_hand(benchmark::State& state) {
   double x = 0.7, y = -0.3;
   for (auto _ : state) {
     benchmark::DoNotOptimize(x);
-    double const t = x * y + std::sin(x), u = std::exp(-(t * t)), d = 1.0 / (1.0 + y * y), h = std::tanh(t), gt = (1.0 - h * h) * x - 2.0 * t * (u * d);
+    double const t = x * y + std::sin(x), u = std::exp(-(t * t)), d = 1.0 / (1.0 + y * y), h = std::tanh(t),
+                 gt = (1.0 - h * h) * x - 2.0 * t * (u * d);
     std::pair g(gt * (y + std::cos(x)) + h, gt * x - u * d * d * 2.0 * y);
     benchmark::DoNotOptimize(g);
   }
 }
 
-// ---- large ones --------------------------------------------------------------------------------------------------------------------------------------------
+// ---- large ones
+// --------------------------------------------------------------------------------------------------------------------------------------------
 constexpr std::size_t million = 1000000;
 /// The bandwidth that two loads and a store leave: into memory at hand, as one asks of a tensor library with `add_`-like reuse.
 void big_triad(benchmark::State& state) {

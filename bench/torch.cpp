@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
 /// libtorch's time for the rows of the same names in dispatch.cpp. Built where libtorch-dev is found.
+#include <benchmark/benchmark.h>
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
-#include <benchmark/benchmark.h>
 #include <ctime>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>

@@ -1374,7 +1374,9 @@ template <lane T>
 VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
   static_assert(lanes<T> <= 16);
   constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(*p));
+  T first;
+  std::memcpy(&first, p, sizeof(T)); // the memory may hold another type of this size
+  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(first));
 }
 /// Stores the first `n` < lanes elements; the memory of the others is not touched.
 template <lane T>
@@ -6136,20 +6138,22 @@ constexpr bool vectorized() {
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
 /// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
-/// elements are filled up to a batch. `T` is any type of the operands' item size.
-template <class T>
-VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in, int arity) {
+/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
+template <class T, int Arity>
+VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
   constexpr std::size_t L = lanes<T>;
-  T last[L], filled[max_operands - 1][L];
-  void const* p[max_operands - 1];
+  T last[L], filled[Arity][L];
+  void const* p[Arity];
   if (n > L) {
-    for (int k = 0; k < arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
+#pragma GCC unroll 4
+    for (int k = 0; k < Arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
     f(L, last, p);
     f(n - n % L, out, in);
     std::memcpy(out + (n - L), last, sizeof(last));
     return;
   }
-  for (int k = 0; k < arity; ++k) {
+#pragma GCC unroll 4
+  for (int k = 0; k < Arity; ++k) {
     kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
     p[k] = filled[k];
   }
@@ -6179,7 +6183,7 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 template <class Out, class In, class F, int Arity>
 __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
   if constexpr (detail::vectorized<Out, In, F, Arity>())
-    if (n % lanes<In> != 0) return detail::run_uneven(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in, Arity);
+    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
 
@@ -6587,7 +6591,8 @@ inline table_registration const registration{&table<Tag, Facts>};
 /// The table of an operator, known to `ops::find` from the start of the program that contains it.
 template <class Tag, int Facts>
 op_table const* registered_table() {
-  return registration<Tag, Facts>.entry.table;
+  (void)&registration<Tag, Facts>;
+  return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
 } // namespace detail
 
@@ -6620,11 +6625,20 @@ struct thread_state {
   layer* transforms = nullptr;
   /// Modes switched on by `mode_guard`, last first.
   layer* modes = nullptr;
-  std::uint64_t next_id = 1;
+  std::uint64_t next_id = 0;
 
   bool quiet() const { return !transforms && !modes; }
 };
 inline constinit thread_local thread_state this_thread_state{};
+
+/// An identity that no layer of any thread had before. Threads draw blocks of them.
+inline std::uint64_t next_layer_id() {
+  constexpr int block_bits = 20;
+  static std::atomic<std::uint64_t> blocks{0};
+  std::uint64_t& next = this_thread_state.next_id;
+  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
+  return next++;
+}
 
 /// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
 class popped {
@@ -6651,7 +6665,7 @@ public:
   static void name(layer& l, layer* stack) {
     l.below = stack;
     l.level = stack ? stack->level + 1 : 1;
-    if (!l.id) l.id = this_thread_state.next_id++;
+    if (!l.id) l.id = next_layer_id();
   }
   pushed(pushed const&) = delete;
   pushed& operator=(pushed const&) = delete;
@@ -6682,9 +6696,14 @@ tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
 }
 
+/// Does a value belong to a transform that is still there to process it?
+inline bool is_alive(layer const* transforms, tensor const& t) {
+  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
+  return transforms;
+}
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
-VARVE_COLD inline tensor unwrap_dead(tensor t) {
-  while (t.is_wrapped()) {
+VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
+  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
     t = tensor(t.inner());
@@ -6695,16 +6714,16 @@ VARVE_COLD inline tensor unwrap_dead(tensor t) {
 /// The slow door: transforms, then modes, then the kernel.
 VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
   thread_state& s = this_thread_state;
+  bool dead = false;
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms, t));
+  if (dead) {
+    boxed_args plain;
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms, t));
+    return call_boxed(op, plain);
+  }
   if (s.transforms) {
     popped const p(s.transforms);
     return p.top().process(p.top(), op, x);
-  }
-  bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped());
-  if (dead) {
-    boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(t));
-    return call_boxed(op, plain);
   }
   if (s.modes) {
     popped const p(s.modes);
@@ -6799,14 +6818,27 @@ inline constexpr struct broadcast_to_t {
 } broadcast_to{};
 
 namespace detail {
+/// Two tensors of one dtype and shape, which is the common case: found without a copy of either.
+template <class A, class B>
+concept both_tensors = std::is_same_v<A, tensor> && std::is_same_v<B, tensor>;
+template <class A, class B>
+bool alike(A const& a, B const& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes();
+}
 /// Gives a tangent the dtype and shape of the result it belongs to.
 template <value D, value Y>
 constexpr auto match(D const& d, Y const& y) {
+  if constexpr (both_tensors<D, Y>) {
+    if (alike(d, y)) return d;
+  }
   return broadcast_to(to(d, type_fact(y)), shape_of(y));
 }
 /// Brings a cotangent back to the dtype and shape of the operand it belongs to.
 template <value G, value X>
 constexpr auto unmatch(G const& g, X const& x) {
+  if constexpr (both_tensors<G, X>) {
+    if (alike(g, x)) return g;
+  }
   return to(sum_to_size(g, shape_of(x)), type_fact(x));
 }
 } // namespace detail
@@ -6972,6 +7004,7 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
   int unknown = -1;
   index_t known = 1;
   for (int k = 0; k < r.n; ++k) {
+    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
     if (r[k] != -1) known *= r[k];
     else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
     else unknown = k;
@@ -7673,6 +7706,12 @@ inline constexpr struct arange_t {
 } arange_op{};
 
 namespace detail {
+/// Uninitialized memory for a factory, whose sizes come from the user.
+inline tensor fresh(dims const& sizes, dtype type) {
+  for (index_t n : sizes)
+    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
+  return tensor::empty(sizes, type);
+}
 struct factory {
   static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
@@ -7689,12 +7728,12 @@ tensor create(Op const& op, X const&... x) {
 
 template <>
 struct rules<empty_t> : detail::factory {
-  static tensor make(attributes const& at) { return tensor::empty(at[0], static_cast<dtype>(at[1][0])); }
+  static tensor make(attributes const& at) { return detail::fresh(at[0], static_cast<dtype>(at[1][0])); }
 };
 template <>
 struct rules<arange_t> : detail::factory {
   static tensor make(attributes const& at) {
-    tensor r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "arange", [&]<class T>() {
       for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
     });
@@ -7708,7 +7747,7 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
-    T r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = v.template item<E>();
       for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
@@ -9668,6 +9707,7 @@ public:
     static_assert(value<Y>, "varve: grad: the function must return one scalar value");
     if constexpr (std::is_same_v<Y, tensor>) {
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
+      detail::require_floating(y, "grad of a function");
       if (mine(y) && y.slot()) y.slot()->value = ones_like(y.inner());
       pull();
     }
@@ -10856,8 +10896,16 @@ template <class Tag>
 struct in_place {
   template <value Y>
   tensor const& operator()(tensor const& x, Y const& y) const {
+    refuse_transformed(x);
+    if constexpr (std::is_same_v<Y, tensor>) refuse_transformed(y);
     bound<Tag>{}(x, y);
     return x;
+  }
+
+private:
+  static void refuse_transformed(tensor const& t) {
+    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms, t))
+      throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
   }
 };
 /// x becomes y, converted.
@@ -11453,7 +11501,7 @@ struct rules<randn_t> : detail::factory {
   static tensor make(attributes const& at) {
     auto const type = static_cast<dtype>(at[1][0]);
     if (!is_floating(type)) refuse::dtype_is_not_supported("randn", name(type));
-    tensor r = tensor::empty(at[0], type);
+    tensor r = detail::fresh(at[0], type);
     generator& g = default_generator;
     on_dtype(type, "randn", [&]<class T>() {
       if constexpr (std::is_floating_point_v<T>) g.offset += kernel::fill_normal(r.numel(), static_cast<T*>(r.raw()), g.seed, g.offset);
@@ -11527,121 +11575,6 @@ struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
 
 } // namespace varve
 
-// ---- varve/kernel/softmax.hpp
-/// @file
-/// softmax, log_softmax and logsumexp along the middle of a contiguous (outer, n, inner) view: the greatest element is subtracted first.
-namespace varve::kernel {
-
-/// Which of the three functions.
-enum class softmax_kind { softmax, log_softmax, logsumexp };
-
-namespace detail {
-inline constexpr std::size_t column_strip = 256;
-/// The last, incomplete batch of a row: missing lanes are -inf, which neither the maximum nor a sum of exponentials sees.
-template <class T>
-VARVE_INLINE batch<T> load_padded(T const* p, std::size_t n) {
-  T v[lanes<T>];
-  for (std::size_t i = 0; i < lanes<T>; ++i) v[i] = -std::numeric_limits<T>::infinity();
-  for (std::size_t i = 0; i < n; ++i) v[i] = p[i];
-  return kernel::load(v);
-}
-/// One contiguous row; a logsumexp writes one element.
-template <class T>
-void softmax_row(softmax_kind kind, std::size_t n, T const* x, T* y) {
-  using V = batch<T>;
-  constexpr std::size_t L = lanes<T>;
-  std::size_t const whole = n / L * L, rest = n - whole;
-  V const tail = detail::load_padded(x + whole, rest);
-  V top = tail;
-  for (std::size_t i = 0; i < whole; i += L) top = kernel::maximum(top, kernel::load(x + i));
-  T const m = kernel::reduce_lanes(top, [](T a, T b) { return kernel::maximum(a, b); });
-  bool const infinite = kernel::abs(m) == std::numeric_limits<T>::infinity();
-  T const shift = kind == softmax_kind::logsumexp && infinite ? T(0) : m;
-  V const s(shift);
-  V sum(T(0)), last(T(0));
-  for (std::size_t i = 0; i < whole; i += L) {
-    V const e = kernel::exp(V(kernel::load(x + i) - s));
-    sum += e;
-    if (kind == softmax_kind::softmax) kernel::store(y + i, e);
-  }
-  if (rest != 0) sum += last = kernel::exp(V(tail - s));
-  T const total = kernel::reduce_sum(sum);
-  if (kind == softmax_kind::softmax) {
-    V const factor(T(1) / total);
-    for (std::size_t i = 0; i < whole; i += L) kernel::store(y + i, V(kernel::load(y + i) * factor));
-    if (rest != 0) kernel::store_first(y + whole, rest, V(last * factor));
-  } else if (kind == softmax_kind::log_softmax) {
-    V const log_total(std::log(total));
-    for (std::size_t i = 0; i < whole; i += L) kernel::store(y + i, V(kernel::load(x + i) - s - log_total));
-    if (rest != 0) kernel::store_first(y + whole, rest, V(tail - s - log_total));
-  } else *y = shift + std::log(total);
-}
-/// Applies f to whole batches of columns, and to the incomplete last one through padding.
-template <class T, class F>
-VARVE_INLINE void each_batch(std::size_t cols, F f) {
-  constexpr std::size_t L = lanes<T>;
-  std::size_t j = 0;
-  for (; j + L <= cols; j += L) f(j, [](T const* p) { return kernel::load(p); }, [](T* p, batch<T> const& v) { kernel::store(p, v); });
-  if (j < cols)
-    f(j, [n = cols - j](T const* p) { return kernel::load_first(p, n); }, [n = cols - j](T* p, batch<T> const& v) { kernel::store_first(p, n, v); });
-}
-/// A strip of adjacent columns: the rows, `inner` apart, are read in order, and the maxima and sums of the strip stay in the first cache.
-template <class T>
-void softmax_columns(softmax_kind kind, std::size_t n, std::size_t inner, std::size_t cols, T const* x, T* y) {
-  using V = batch<T>;
-  T top[column_strip], sum[column_strip];
-  for (std::size_t j = 0; j < cols; ++j) top[j] = x[j], sum[j] = 0;
-  for (std::size_t i = 1; i < n; ++i)
-    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) { put(top + j, kernel::maximum(get(top + j), get(x + i * inner + j))); });
-  if (kind == softmax_kind::logsumexp)
-    for (std::size_t j = 0; j < cols; ++j)
-      if (kernel::abs(top[j]) == std::numeric_limits<T>::infinity()) top[j] = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) {
-      V const e = kernel::exp(V(get(x + i * inner + j) - get(top + j)));
-      put(sum + j, V(get(sum + j) + e));
-      if (kind == softmax_kind::softmax) put(y + i * inner + j, e);
-    });
-  if (kind == softmax_kind::softmax)
-    for (std::size_t j = 0; j < cols; ++j) sum[j] = T(1) / sum[j];
-  else
-    for (std::size_t j = 0; j < cols; ++j) top[j] += std::log(sum[j]);
-  for (std::size_t i = 0; i < (kind == softmax_kind::logsumexp ? 1 : n); ++i)
-    detail::each_batch<T>(cols, [&](std::size_t j, auto get, auto put) {
-      T* const to = y + i * inner + j;
-      put(to, kind == softmax_kind::softmax ? V(get(to) * get(sum + j)) : kind == softmax_kind::logsumexp ? get(top + j) : V(get(x + i * inner + j) - get(top + j)));
-    });
-}
-} // namespace detail
-
-/// The function over a typed view: `x` is (outer, n, inner) contiguous, `y` of the same shape, or (outer, inner) for logsumexp. `y` may be `x`.
-/// An infinite maximum gives NaN, as in PyTorch, but for logsumexp, where it is the result; with n = 0 the latter is -inf.
-template <floating_lane T>
-void softmax(softmax_kind kind, index_t outer, index_t n, index_t inner, T const* x, T* y) {
-  if (n == 0) {
-    if (kind == softmax_kind::logsumexp)
-      for (index_t i = 0; i < outer * inner; ++i) y[i] = -std::numeric_limits<T>::infinity();
-    return;
-  }
-  auto const rows = static_cast<std::size_t>(n), width = static_cast<std::size_t>(inner);
-  std::size_t const out_step = kind == softmax_kind::logsumexp ? width : rows * width;
-  for (index_t k = 0; k < outer; ++k, x += rows * width, y += out_step) {
-    if (inner == 1) detail::softmax_row(kind, rows, x, y);
-    else
-      for (std::size_t j = 0; j < width; j += detail::column_strip)
-        detail::softmax_columns(kind, rows, width, width - j < detail::column_strip ? width - j : detail::column_strip, x + j, y + j);
-  }
-}
-/// The same by dtype: float32 or float64, else `dtype_error`.
-template <class = void>
-VARVE_NOINLINE void softmax(softmax_kind kind, dtype type, index_t outer, index_t n, index_t inner, void const* x, void* y) {
-  if (type == dtype::float32) kernel::softmax(kind, outer, n, inner, static_cast<float const*>(x), static_cast<float*>(y));
-  else if (type == dtype::float64) kernel::softmax(kind, outer, n, inner, static_cast<double const*>(x), static_cast<double*>(y));
-  else refuse::dtype_is_not_supported("softmax", name(type));
-}
-
-} // namespace varve::kernel
-
 // ---- varve/op/softmax.hpp
 namespace varve {
 
@@ -11656,16 +11589,6 @@ constexpr auto safe_maximum(X const& x, A const& axes) {
 template <class X, class F, class G>
 constexpr auto unless_empty(X const& x, F const& f, G const& g) {
   return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
-}
-/// A tensor that no transform or mode watches takes the kernel at once, which computes what the decomposition below means. Null: decompose.
-template <class T>
-T softmax_at_once(kernel::softmax_kind kind, T const& x, dims const& axis) {
-  if (!this_thread_state.quiet() || x.is_wrapped() || !is_floating(x.dtype()) || x.dim() == 0 || axis.n != 1) return T();
-  int const a = wrap_axis(axis[0], x.dim());
-  T const in = x.is_contiguous() ? x : contiguous_copy(x);
-  T const y = T::empty(x.sizes(), x.dtype());
-  kernel::softmax<>(kind, x.dtype(), numel(x.sizes().sub(0, a)), x.sizes()[a], numel(x.sizes().sub(a + 1, x.dim())), in.raw(), y.raw());
-  return y;
 }
 } // namespace detail
 
@@ -11686,8 +11609,6 @@ inline constexpr struct logsumexp_t {
 inline constexpr struct softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
-    if constexpr (std::same_as<X, tensor>)
-      if (X y = detail::softmax_at_once(kernel::softmax_kind::softmax, x, to_dims(detail::as_fact(axis))); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return div(e, sum(e, axis, keepdim));
@@ -11700,8 +11621,6 @@ inline constexpr struct softmax_t {
 inline constexpr struct log_softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
-    if constexpr (std::same_as<X, tensor>)
-      if (X y = detail::softmax_at_once(kernel::softmax_kind::log_softmax, x, to_dims(detail::as_fact(axis))); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));

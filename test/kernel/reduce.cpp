@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 #include <varve/kernel/reduce.hpp>
-#include <varve/kernel/softmax.hpp>
 
 using namespace kernel_test;
 namespace k = varve::kernel;
@@ -133,42 +132,4 @@ TEST_CASE("arg_reduce: first extreme along an axis or of all", "[kernel][reduce]
         CHECK(got == want);
       }
   }
-}
-
-TEST_CASE("softmax, log_softmax, logsumexp", "[kernel][softmax]") {
-  for (int inner : {1, 3, 8, 33})
-    for (int n : {1, 2, 7, 16, 40}) {
-      int const outer = 3;
-      auto const total = static_cast<std::size_t>(outer * n * inner);
-      std::vector<double> x(total), y(total), l(total), s(static_cast<std::size_t>(outer * inner));
-      for (auto& v : x) v = random_int(-900, 900) * 1.01;
-      k::softmax(k::softmax_kind::softmax, varve::dtype::float64, outer, n, inner, x.data(), y.data());
-      k::softmax(k::softmax_kind::log_softmax, varve::dtype::float64, outer, n, inner, x.data(), l.data());
-      k::softmax(k::softmax_kind::logsumexp, varve::dtype::float64, outer, n, inner, x.data(), s.data());
-      for (int o = 0; o < outer; ++o)
-        for (int j = 0; j < inner; ++j) {
-          auto at = [&](int i) { return static_cast<std::size_t>((o * n + i) * inner + j); };
-          double m = -1e300, sum = 0;
-          for (int i = 0; i < n; ++i) m = std::max(m, x[at(i)]);
-          for (int i = 0; i < n; ++i) sum += std::exp(x[at(i)] - m);
-          bool right = std::abs(s[static_cast<std::size_t>(o * inner + j)] - (m + std::log(sum))) < 1e-12 * std::abs(m) + 1e-12;
-          for (int i = 0; i < n; ++i) {
-            right = right && std::abs(y[at(i)] - std::exp(x[at(i)] - m) / sum) < 1e-14;
-            right = right && std::abs(l[at(i)] - (x[at(i)] - m - std::log(sum))) < 1e-12;
-          }
-          CHECK(right);
-        }
-      auto copy = x;
-      k::softmax(k::softmax_kind::softmax, varve::dtype::float64, outer, n, inner, copy.data(), copy.data());
-      CHECK(copy == y);
-    }
-  float const inf = std::numeric_limits<float>::infinity();
-  float x[3] = {-inf, -inf, -inf}, y[3];
-  k::softmax(k::softmax_kind::logsumexp, 1, 3, 1, x, y);
-  CHECK(y[0] == -inf);
-  k::softmax(k::softmax_kind::softmax, 1, 3, 1, x, y);
-  CHECK(std::isnan(y[1]));
-  x[1] = inf;
-  k::softmax(k::softmax_kind::logsumexp, 1, 3, 1, x, y);
-  CHECK(y[0] == inf);
 }

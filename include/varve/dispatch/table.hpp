@@ -111,7 +111,8 @@ inline table_registration const registration{&table<Tag, Facts>};
 /// The table of an operator, known to `ops::find` from the start of the program that contains it.
 template <class Tag, int Facts>
 op_table const* registered_table() {
-  return registration<Tag, Facts>.entry.table;
+  (void)&registration<Tag, Facts>;
+  return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
 } // namespace detail
 

@@ -22,9 +22,14 @@ tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
 }
 
+/// Does a value belong to a transform that is still there to process it?
+inline bool is_alive(layer const* transforms, tensor const& t) {
+  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
+  return transforms;
+}
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
-VARVE_COLD inline tensor unwrap_dead(tensor t) {
-  while (t.is_wrapped()) {
+VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
+  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
     t = tensor(t.inner());
@@ -35,16 +40,16 @@ VARVE_COLD inline tensor unwrap_dead(tensor t) {
 /// The slow door: transforms, then modes, then the kernel.
 VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
   thread_state& s = this_thread_state;
+  bool dead = false;
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms, t));
+  if (dead) {
+    boxed_args plain;
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms, t));
+    return call_boxed(op, plain);
+  }
   if (s.transforms) {
     popped const p(s.transforms);
     return p.top().process(p.top(), op, x);
-  }
-  bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped());
-  if (dead) {
-    boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(t));
-    return call_boxed(op, plain);
   }
   if (s.modes) {
     popped const p(s.modes);

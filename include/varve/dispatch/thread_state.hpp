@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <varve/core/attributes.hpp>
 #include <varve/dispatch/boxed.hpp>
@@ -24,11 +25,20 @@ struct thread_state {
   layer* transforms = nullptr;
   /// Modes switched on by `mode_guard`, last first.
   layer* modes = nullptr;
-  std::uint64_t next_id = 1;
+  std::uint64_t next_id = 0;
 
   bool quiet() const { return !transforms && !modes; }
 };
 inline constinit thread_local thread_state this_thread_state{};
+
+/// An identity that no layer of any thread had before. Threads draw blocks of them.
+inline std::uint64_t next_layer_id() {
+  constexpr int block_bits = 20;
+  static std::atomic<std::uint64_t> blocks{0};
+  std::uint64_t& next = this_thread_state.next_id;
+  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
+  return next++;
+}
 
 /// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
 class popped {
@@ -55,7 +65,7 @@ public:
   static void name(layer& l, layer* stack) {
     l.below = stack;
     l.level = stack ? stack->level + 1 : 1;
-    if (!l.id) l.id = this_thread_state.next_id++;
+    if (!l.id) l.id = next_layer_id();
   }
   pushed(pushed const&) = delete;
   pushed& operator=(pushed const&) = delete;

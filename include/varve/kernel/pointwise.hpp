@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <varve/core/dims.hpp>
 #include <varve/kernel/simd.hpp>
 #include <varve/kernel/strided.hpp>
@@ -35,20 +36,22 @@ constexpr bool vectorized() {
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
 /// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
-/// elements are filled up to a batch. `T` is any type of the operands' item size.
-template <class T>
-VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in, int arity) {
+/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
+template <class T, int Arity>
+VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
   constexpr std::size_t L = lanes<T>;
-  T last[L], filled[max_operands - 1][L];
-  void const* p[max_operands - 1];
+  T last[L], filled[Arity][L];
+  void const* p[Arity];
   if (n > L) {
-    for (int k = 0; k < arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
+#pragma GCC unroll 4
+    for (int k = 0; k < Arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
     f(L, last, p);
     f(n - n % L, out, in);
     std::memcpy(out + (n - L), last, sizeof(last));
     return;
   }
-  for (int k = 0; k < arity; ++k) {
+#pragma GCC unroll 4
+  for (int k = 0; k < Arity; ++k) {
     kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
     p[k] = filled[k];
   }
@@ -78,7 +81,7 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 template <class Out, class In, class F, int Arity>
 __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
   if constexpr (detail::vectorized<Out, In, F, Arity>())
-    if (n % lanes<In> != 0) return detail::run_uneven(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in, Arity);
+    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
 

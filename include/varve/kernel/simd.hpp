@@ -73,7 +73,9 @@ template <lane T>
 VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
   static_assert(lanes<T> <= 16);
   constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(*p));
+  T first;
+  std::memcpy(&first, p, sizeof(T)); // the memory may hold another type of this size
+  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(first));
 }
 /// Stores the first `n` < lanes elements; the memory of the others is not touched.
 template <lane T>

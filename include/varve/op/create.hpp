@@ -25,6 +25,12 @@ inline constexpr struct arange_t {
 } arange_op{};
 
 namespace detail {
+/// Uninitialized memory for a factory, whose sizes come from the user.
+inline tensor fresh(dims const& sizes, dtype type) {
+  for (index_t n : sizes)
+    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
+  return tensor::empty(sizes, type);
+}
 struct factory {
   static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
@@ -41,12 +47,12 @@ tensor create(Op const& op, X const&... x) {
 
 template <>
 struct rules<empty_t> : detail::factory {
-  static tensor make(attributes const& at) { return tensor::empty(at[0], static_cast<dtype>(at[1][0])); }
+  static tensor make(attributes const& at) { return detail::fresh(at[0], static_cast<dtype>(at[1][0])); }
 };
 template <>
 struct rules<arange_t> : detail::factory {
   static tensor make(attributes const& at) {
-    tensor r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "arange", [&]<class T>() {
       for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
     });
@@ -60,7 +66,7 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
-    T r = tensor::empty(at[0], static_cast<dtype>(at[1][0]));
+    T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
       E const e = v.template item<E>();
       for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;

@@ -13,8 +13,16 @@ template <class Tag>
 struct in_place {
   template <value Y>
   tensor const& operator()(tensor const& x, Y const& y) const {
+    refuse_transformed(x);
+    if constexpr (std::is_same_v<Y, tensor>) refuse_transformed(y);
     bound<Tag>{}(x, y);
     return x;
+  }
+
+private:
+  static void refuse_transformed(tensor const& t) {
+    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms, t))
+      throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
   }
 };
 /// x becomes y, converted.

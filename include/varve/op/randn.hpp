@@ -28,7 +28,7 @@ struct rules<randn_t> : detail::factory {
   static tensor make(attributes const& at) {
     auto const type = static_cast<dtype>(at[1][0]);
     if (!is_floating(type)) refuse::dtype_is_not_supported("randn", name(type));
-    tensor r = tensor::empty(at[0], type);
+    tensor r = detail::fresh(at[0], type);
     generator& g = default_generator;
     on_dtype(type, "randn", [&]<class T>() {
       if constexpr (std::is_floating_point_v<T>) g.offset += kernel::fill_normal(r.numel(), static_cast<T*>(r.raw()), g.seed, g.offset);

@@ -36,6 +36,7 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
   int unknown = -1;
   index_t known = 1;
   for (int k = 0; k < r.n; ++k) {
+    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
     if (r[k] != -1) known *= r[k];
     else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
     else unknown = k;

@@ -2,8 +2,6 @@
 #pragma once
 #include <varve/op/amax.hpp>
 #include <limits>
-#include <varve/dispatch/tensor_dispatch.hpp>
-#include <varve/kernel/softmax.hpp>
 #include <varve/op/abs.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/exp.hpp>
@@ -22,16 +20,6 @@ constexpr auto safe_maximum(X const& x, A const& axes) {
 template <class X, class F, class G>
 constexpr auto unless_empty(X const& x, F const& f, G const& g) {
   return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
-}
-/// A tensor that no transform or mode watches takes the kernel at once, which computes what the decomposition below means. Null: decompose.
-template <class T>
-T softmax_at_once(kernel::softmax_kind kind, T const& x, dims const& axis) {
-  if (!this_thread_state.quiet() || x.is_wrapped() || !is_floating(x.dtype()) || x.dim() == 0 || axis.n != 1) return T();
-  int const a = wrap_axis(axis[0], x.dim());
-  T const in = x.is_contiguous() ? x : contiguous_copy(x);
-  T const y = T::empty(x.sizes(), x.dtype());
-  kernel::softmax<>(kind, x.dtype(), numel(x.sizes().sub(0, a)), x.sizes()[a], numel(x.sizes().sub(a + 1, x.dim())), in.raw(), y.raw());
-  return y;
 }
 } // namespace detail
 
@@ -52,8 +40,6 @@ inline constexpr struct logsumexp_t {
 inline constexpr struct softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
-    if constexpr (std::same_as<X, tensor>)
-      if (X y = detail::softmax_at_once(kernel::softmax_kind::softmax, x, to_dims(detail::as_fact(axis))); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return div(e, sum(e, axis, keepdim));
@@ -66,8 +52,6 @@ inline constexpr struct softmax_t {
 inline constexpr struct log_softmax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
-    if constexpr (std::same_as<X, tensor>)
-      if (X y = detail::softmax_at_once(kernel::softmax_kind::log_softmax, x, to_dims(detail::as_fact(axis))); y.defined()) return y;
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));

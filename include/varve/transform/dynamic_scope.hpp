@@ -65,6 +65,7 @@ public:
     static_assert(value<Y>, "varve: grad: the function must return one scalar value");
     if constexpr (std::is_same_v<Y, tensor>) {
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
+      detail::require_floating(y, "grad of a function");
       if (mine(y) && y.slot()) y.slot()->value = ones_like(y.inner());
       pull();
     }
