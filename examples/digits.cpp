@@ -8,6 +8,7 @@
 #include "support/line_chart.hpp"
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
 #include <random>
 #include <unistd.h>
@@ -181,11 +182,13 @@ void show_graph(std::string const& folder) {
     else if (k == 13) std::printf("    ...\n");
     begin = end + 1;
   }
-  std::ofstream(folder + "/digits.dot") << vv::to_dot(graph);
+  std::ofstream dot(folder + "/digits.dot");
+  if (!(dot << vv::to_dot(graph) << std::flush)) throw std::runtime_error(folder + "/digits.dot: cannot be written");
 }
 
 int main(int argc, char** argv) try {
   std::string const folder = argc > 1 ? argv[1] : ".";
+  std::filesystem::create_directories(folder);
   digit_set const set = load_digits(std::string(VARVE_EXAMPLE_DATA) + "/digits.csv");
   if (set.size() != train_rows + test_rows) throw std::runtime_error("digits.csv: " + std::to_string(train_rows + test_rows) + " rows expected, " + std::to_string(set.size()) + " found");
   vv::generator random{7};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -67,5 +68,6 @@ inline void save_line_chart(std::string const& path, std::string const& title, s
     legend += 22;
   }
   s << "</svg>\n";
-  std::ofstream(path) << s.str();
+  std::ofstream file(path);
+  if (!(file << s.str() << std::flush)) throw std::runtime_error(path + ": cannot be written");
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <string>
 #include <varve/core/dtype.hpp>
 #include <varve/core/message.hpp>
 #include <varve/core/tree.hpp>
+
+#include <string>
 #include <varve_test.hpp>
 
 namespace vv = varve;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -22,7 +24,8 @@ tensor program(tensor const& x) {
   auto inner = [](auto const& v) { return vv::sum(vv::softmax(v * v + vv::ones_like(v), 0) * vv::slice(v, 0, 0, 3)); };
   auto const g = vv::grad([&](auto const& v) { return vv::sum(vv::grad(inner)(v) * v); })(x);
   auto const b = vv::vmap(vv::vmap([](auto const& v) { return vv::tanh(v) * 2; }))(vv::reshape(x, dims{3, 1}));
-  auto const [y, dy] = vv::jvp([&](auto const& v) { return vv::vmap(vv::grad([](auto const& u) { return u * u * u; }))(v); }, std::tuple(x), std::tuple(g));
+  auto const [y, dy] =
+      vv::jvp([&](auto const& v) { return vv::vmap(vv::grad([](auto const& u) { return u * u * u; }))(v); }, std::tuple(x), std::tuple(g));
   return vv::sum(y) + vv::sum(dy) + vv::sum(b);
 }
 int throws_at(int n, tensor const& x) { // the n-th call of an operator by a user
@@ -42,9 +45,7 @@ TEST_CASE("exceptions: thrown by a mode at the n-th operator, for every n, leave
     try {
       vv::mode_guard const on{m};
       (void)program(x);
-    } catch (interrupted const&) {
-      thrown = true;
-    }
+    } catch (interrupted const&) { thrown = true; }
     REQUIRE(vv::this_thread_state.quiet());
     if (!thrown) break;
     CHECK(elements(x) == std::vector<double>{0.5, -1, 2});
@@ -74,8 +75,7 @@ TEST_CASE("exceptions: thrown by the user's function under each transform and pa
   auto g = [&](auto const& v) {
     try {
       (void)vv::grad(f)(v);
-    } catch (interrupted const&) {
-    }
+    } catch (interrupted const&) {}
     return vv::sum(v * v);
   };
   CHECK(elements(vv::grad(g)(x)) == std::vector<double>{1, -2, 4});

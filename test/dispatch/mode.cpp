@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
 #include <atomic>
 #include <thread>
-#include <varve/varve.hpp>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -81,9 +83,7 @@ TEST_CASE("threads: a value of one thread's transform is no value of another's",
     std::thread([&] {
       try {
         (void)vv::vmap([&](auto const& u) { return u + v; })(x);
-      } catch (vv::transform_error const&) {
-        refused = true;
-      }
+      } catch (vv::transform_error const&) { refused = true; }
     }).join();
     return v;
   })(x);

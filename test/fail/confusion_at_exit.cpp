@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: perturbation confusion through a capture
 // expect: closure\(f, captured
+// clang-format off: the header that speaks comes first, or the message also tells the way to it
 #include <varve/transform/scope.hpp>
+// clang-format on
 #include <varve/op/operators.hpp>
 #include <varve/transform/closure.hpp>
 #include <varve/transform/grad.hpp>
@@ -15,13 +17,17 @@ struct passing : vv::dispatch_mode<passing> {
 constexpr double right() {
   passing m;
   return vv::grad([&](auto x) {
-    return vv::with(m, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x, 3.0);
+    return vv::with(
+        m, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x, 3.0);
   })(2.0);
 }
 static_assert(right() == 3);
 #ifdef FAIL
 constexpr double wrong() {
   passing m;
-  return vv::grad([&](auto x) { return vv::with(m, [](auto u, auto v) { return u * vv::grad([=](auto y) { return v * y; })(1.0); }, x, 3.0); })(2.0);
+  return vv::grad([&](auto x) {
+    return vv::with(
+        m, [](auto u, auto v) { return u * vv::grad([=](auto y) { return v * y; })(1.0); }, x, 3.0);
+  })(2.0);
 }
 #endif

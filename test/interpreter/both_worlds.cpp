@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // One file, one text, both worlds: the `process` of grad, jvp, vmap and of a user's mode.
 #include "../sample/value.hpp"
-#include <string_view>
+
 #include <varve/varve.hpp>
+
+#include <string_view>
 #include <varve_test.hpp>
 
 using namespace sample;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "world.hpp"
+
 #include <varve_test.hpp>
 
 TEST_CASE("reductions and contractions: static values and tensors give the same", "[laws]") {

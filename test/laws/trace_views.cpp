@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "world.hpp"
+
 #include <varve_test.hpp>
 
 TEST_CASE("views, joins and indexing: a trace that is run gives what the call gives", "[laws]") {

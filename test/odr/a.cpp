@@ -4,7 +4,8 @@
 
 int main() {
   report const a = observe(), b = observe_b();
-  bool good = a.objects == b.objects && a.tables == b.tables && a.handle == b.handle && a.state == b.state && a.fixed == b.fixed && a.dynamic == b.dynamic;
+  bool good =
+      a.objects == b.objects && a.tables == b.tables && a.handle == b.handle && a.state == b.state && a.fixed == b.fixed && a.dynamic == b.dynamic;
   // a mode switched on in one unit is seen by operators of the other
   counting m;
   {

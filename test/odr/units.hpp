@@ -2,8 +2,9 @@
 #pragma once
 /// @file
 /// What both units look at, each with its own instantiations.
-#include <array>
 #include <varve/varve.hpp>
+
+#include <array>
 
 namespace vv = varve;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/all.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
 #include <varve/op/all.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vmap.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -52,7 +54,10 @@ TEST_CASE("in place: what is refused leaves memory and version as they were", "[
 
 TEST_CASE("in place: writing into a value seen through a transform, or a tracked value into memory, is refused", "[op][in_place]") {
   tensor const x = from({1, 2, 3}, {3}), memory = from({1, 1, 1}, {3});
-  auto untouched = [&] { return elements(x) == std::vector<double>{1, 2, 3} && x.version() == 0 && elements(memory) == std::vector<double>{1, 1, 1} && memory.version() == 0; };
+  auto untouched = [&] {
+    return elements(x) == std::vector<double>{1, 2, 3} && x.version() == 0 && elements(memory) == std::vector<double>{1, 1, 1} &&
+           memory.version() == 0;
+  };
   auto into_value = [](auto const& v) {
     vv::mul_(v, 2);
     return vv::sum(v);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
 #include <varve/op/all.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -28,7 +30,8 @@ TEST_CASE("matmul: sizes around the blocks of the kernel, in any layout", "[op][
       for (index_t k : {0, 1, 7, 40})
         for (index_t n : {1, 5, 32, 65}) {
           numbers draw(++seed);
-          tensor const a = uniform({m, k}, draw, -3, 3, t, static_cast<memory>(seed % 3)), b = uniform({k, n}, draw, -3, 3, t, static_cast<memory>(seed / 3 % 3));
+          tensor const a = uniform({m, k}, draw, -3, 3, t, static_cast<memory>(seed % 3)),
+                       b = uniform({k, n}, draw, -3, 3, t, static_cast<memory>(seed / 3 % 3));
           INFO(vv::name(t) << " " << m << "x" << k << "x" << n);
           CHECK(difference(vv::matmul(a, b), product(a, b), t == dtype::float32 ? 1e-4 : 1e-12) == "");
         }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
+#include <varve/op/all.hpp>
+
 #include <functional>
 #include <limits>
-#include <varve/op/all.hpp>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -53,7 +55,8 @@ double in_type(dtype t, double v) {
 } // namespace
 
 TEST_CASE("pointwise: two operands of any dtypes, shapes and layouts agree with a plain loop", "[op][pointwise]") {
-  std::vector<std::pair<dims, dims>> const shapes{{{}, {}}, {{5}, {}}, {{}, {2, 3}}, {{2, 1}, {1, 3}}, {{3}, {2, 3}}, {{0}, {1}}, {{2, 0, 3}, {3}}, {{2, 3, 4}, {2, 3, 4}}, {{33}, {33}}};
+  std::vector<std::pair<dims, dims>> const shapes{{{}, {}},   {{5}, {}},        {{}, {2, 3}},           {{2, 1}, {1, 3}}, {{3}, {2, 3}},
+                                                  {{0}, {1}}, {{2, 0, 3}, {3}}, {{2, 3, 4}, {2, 3, 4}}, {{33}, {33}}};
   std::uint64_t seed = 1;
   for (auto const& f : binaries)
     for (auto a : all_types)
@@ -91,7 +94,8 @@ TEST_CASE("pointwise: a plain number beside a tensor keeps the tensor's dtype wi
     CHECK((1 + x).dtype() == (t == dtype::bool_ ? dtype::int64 : t));
     CHECK(vv::add(x, true).dtype() == t);
     CHECK(vv::add(x, 0.5).dtype() == (vv::is_floating(t) ? t : dtype::float32));
-    CHECK(vv::mul(vv::reshape(uniform({1}, draw, 1, 2, dtype::float64), dims{}), x).dtype() == (vv::is_floating(t) ? t : dtype::float64)); // a rank-0 tensor
+    CHECK(vv::mul(vv::reshape(uniform({1}, draw, 1, 2, dtype::float64), dims{}), x).dtype() ==
+          (vv::is_floating(t) ? t : dtype::float64)); // a rank-0 tensor
     CHECK(vv::lt(x, 1.5).dtype() == dtype::bool_);
   }
   CHECK(element(vv::lt(from({1, 2}, {2}, dtype::int64), 1.5), 0) == 1); // compared as floating numbers
@@ -105,23 +109,25 @@ TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op]
     double (*plain)(double);
     bool floating;
   };
-  unary const unaries[] = {{"exp", [](tensor const& x) -> tensor { return vv::exp(x); }, std::exp, true},
-                           {"log", [](tensor const& x) -> tensor { return vv::log(x); }, std::log, true},
-                           {"sqrt", [](tensor const& x) -> tensor { return vv::sqrt(x); }, std::sqrt, true},
-                           {"sin", [](tensor const& x) -> tensor { return vv::sin(x); }, std::sin, true},
-                           {"cos", [](tensor const& x) -> tensor { return vv::cos(x); }, std::cos, true},
-                           {"tanh", [](tensor const& x) -> tensor { return vv::tanh(x); }, std::tanh, true},
-                           {"sigmoid", [](tensor const& x) -> tensor { return vv::sigmoid(x); }, [](double v) { return 1 / (1 + std::exp(-v)); }, true},
-                           {"abs", [](tensor const& x) -> tensor { return vv::abs(x); }, std::fabs, false},
-                           {"sign", [](tensor const& x) -> tensor { return vv::sign(x); }, [](double v) { return static_cast<double>((v > 0) - (v < 0)); }, false},
-                           {"relu", [](tensor const& x) -> tensor { return vv::relu(x); }, [](double v) { return v > 0 ? v : 0; }, false}};
+  unary const unaries[] = {
+      {"exp", [](tensor const& x) -> tensor { return vv::exp(x); }, std::exp, true},
+      {"log", [](tensor const& x) -> tensor { return vv::log(x); }, std::log, true},
+      {"sqrt", [](tensor const& x) -> tensor { return vv::sqrt(x); }, std::sqrt, true},
+      {"sin", [](tensor const& x) -> tensor { return vv::sin(x); }, std::sin, true},
+      {"cos", [](tensor const& x) -> tensor { return vv::cos(x); }, std::cos, true},
+      {"tanh", [](tensor const& x) -> tensor { return vv::tanh(x); }, std::tanh, true},
+      {"sigmoid", [](tensor const& x) -> tensor { return vv::sigmoid(x); }, [](double v) { return 1 / (1 + std::exp(-v)); }, true},
+      {"abs", [](tensor const& x) -> tensor { return vv::abs(x); }, std::fabs, false},
+      {"sign", [](tensor const& x) -> tensor { return vv::sign(x); }, [](double v) { return static_cast<double>((v > 0) - (v < 0)); }, false},
+      {"relu", [](tensor const& x) -> tensor { return vv::relu(x); }, [](double v) { return v > 0 ? v : 0; }, false}};
   std::uint64_t seed = 1;
   for (auto const& f : unaries)
     for (auto t : all_types)
       for (dims const& s : {dims{}, dims{0, 2}, dims{3, 2}, dims{65}}) {
         INFO(f.name << " " << vv::name(t) << vv::to_string(s));
         numbers draw(++seed);
-        bool const negative = vv::is_floating(t) && f.plain != static_cast<double (*)(double)>(std::log) && f.plain != static_cast<double (*)(double)>(std::sqrt);
+        bool const negative =
+            vv::is_floating(t) && f.plain != static_cast<double (*)(double)>(std::log) && f.plain != static_cast<double (*)(double)>(std::sqrt);
         tensor const x = uniform(s, draw, negative ? -3 : 0.5, 3.9, t, all_memory[seed % 3]);
         tensor const y = f.op(x);
         dtype const want = f.floating && vv::category(t) < 2 ? vv::default_dtype : t;
@@ -159,7 +165,8 @@ TEST_CASE("to: every dtype to every other", "[op][to]") {
       INFO(vv::name(a) << " to " << vv::name(b));
       tensor const x = from({0, 1, 2.75, 3}, {2, 2}, a, memory::transposed), y = vv::to(x, b);
       CHECK(y.dtype() == b);
-      for (index_t k = 0; k < 4; ++k) CHECK(element(y, k) == (b == dtype::bool_ ? element(x, k) != 0 : vv::is_floating(b) ? element(x, k) : std::trunc(element(x, k))));
+      for (index_t k = 0; k < 4; ++k)
+        CHECK(element(y, k) == (b == dtype::bool_ ? element(x, k) != 0 : vv::is_floating(b) ? element(x, k) : std::trunc(element(x, k))));
       CHECK(y.is(x) == (a == b)); // itself when nothing changes
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
-#include <limits>
+
 #include <varve/op/all.hpp>
+
+#include <limits>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -90,7 +92,9 @@ TEST_CASE("reductions: any dtype, shape, layout and axes agree with a plain loop
           } else {
             CHECK_THROWS_AS(vv::amax(x, a, keep), vv::value_error);
           }
-          if (vv::is_floating(t)) CHECK(difference(vv::mean(x, a, keep), folded(x, a, keep, t, [](auto const& v) { return total(v) / static_cast<double>(v.size()); }), tol) == "");
+          if (vv::is_floating(t))
+            CHECK(difference(vv::mean(x, a, keep), folded(x, a, keep, t, [](auto const& v) { return total(v) / static_cast<double>(v.size()); }),
+                             tol) == "");
           else CHECK_THROWS_AS(vv::mean(x, a, keep), vv::dtype_error);
         }
 }

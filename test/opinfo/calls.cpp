@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "calls.hpp"
+
 #include <varve/op/all.hpp>
 
 namespace vv = varve;
@@ -41,7 +42,10 @@ std::map<std::string, call> const& opinfo::calls() {
       {"minimum", [](in_t x, at_t) -> tensor { return vv::minimum(x[0], x[1]); }},
       {"clamp_min", [](in_t x, at_t) -> tensor { return vv::clamp(x[0], x[1], vv::none); }},
       {"clamp_max", [](in_t x, at_t) -> tensor { return vv::clamp(x[0], vv::none, x[1]); }},
-      {"clamp", [](in_t x, at_t at) -> tensor { return at[0][0] && at[0][1] ? vv::clamp(x[0], x[1], x[2]) : at[0][0] ? vv::clamp(x[0], x[1]) : vv::clamp(x[0], vv::none, x[1]); }},
+      {"clamp",
+       [](in_t x, at_t at) -> tensor {
+         return at[0][0] && at[0][1] ? vv::clamp(x[0], x[1], x[2]) : at[0][0] ? vv::clamp(x[0], x[1]) : vv::clamp(x[0], vv::none, x[1]);
+       }},
       {"ge", [](in_t x, at_t) -> tensor { return vv::ge(x[0], x[1]); }},
       {"gt", [](in_t x, at_t) -> tensor { return vv::gt(x[0], x[1]); }},
       {"le", [](in_t x, at_t) -> tensor { return vv::le(x[0], x[1]); }},
@@ -58,7 +62,8 @@ std::map<std::string, call> const& opinfo::calls() {
       {"mean", [](in_t x, at_t at) -> tensor { return reduced(vv::mean, x, at); }},
       {"amax", [](in_t x, at_t at) -> tensor { return reduced(vv::amax, x, at); }},
       {"logsumexp", [](in_t x, at_t at) -> tensor { return reduced(vv::logsumexp, x, at); }},
-      {"argmax", [](in_t x, at_t at) -> tensor {
+      {"argmax",
+       [](in_t x, at_t at) -> tensor {
          if (!at[0].empty()) return vv::argmax(x[0], at[0], at[1]);
          dims kept = x[0].sizes();
          for (int k = 0; k < kept.n; ++k) kept[k] = 1;
@@ -71,16 +76,22 @@ std::map<std::string, call> const& opinfo::calls() {
       {"dot", [](in_t x, at_t) -> tensor { return vv::dot(x[0], x[1]); }},
       {"reshape", [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], at[0]); }},
       {"view", [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], at[0]); }},
-      {"flatten", [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], moved(x[0].sizes(), static_cast<int>(at[0][0]), static_cast<int>(at[1][0]))); }},
+      {"flatten",
+       [](in_t x, at_t at) -> tensor { return vv::reshape(x[0], moved(x[0].sizes(), static_cast<int>(at[0][0]), static_cast<int>(at[1][0]))); }},
       {"permute", [](in_t x, at_t at) -> tensor { return vv::permute(x[0], at[0]); }},
       {"transpose", [](in_t x, at_t at) -> tensor { return vv::transpose(x[0], at[0], at[1]); }},
-      {"t", [](in_t x, at_t) -> tensor { return x[0].dim() < 2 ? x[0] : tensor(vv::permute(x[0], dims{1, 0})); }},
-      {"squeeze", [](in_t x, at_t at) -> tensor { return at[0][0] ? (at[1].empty() ? x[0] : tensor(vv::squeeze(x[0], at[1]))) : tensor(vv::squeeze(x[0])); }},
+      {"t",
+       [](in_t x, at_t) -> tensor {
+         return x[0].dim() < 2 ? x[0] : tensor(vv::permute(x[0], dims{1, 0}));
+       }},
+      {"squeeze",
+       [](in_t x, at_t at) -> tensor { return at[0][0] ? (at[1].empty() ? x[0] : tensor(vv::squeeze(x[0], at[1]))) : tensor(vv::squeeze(x[0])); }},
       {"unsqueeze", [](in_t x, at_t at) -> tensor { return vv::unsqueeze(x[0], at[0]); }},
       {"expand", [](in_t x, at_t at) -> tensor { return vv::expand(x[0], at[0]); }},
       {"sum_to_size", [](in_t x, at_t at) -> tensor { return vv::sum_to_size(x[0], at[0]); }},
       {"slice", [](in_t x, at_t at) -> tensor { return vv::slice(x[0], at[0], at[1][0], at[1][1], at[1][2]); }},
-      {"narrow", [](in_t x, at_t at) -> tensor {
+      {"narrow",
+       [](in_t x, at_t at) -> tensor {
          index_t const n = x[0].size(at[0][0]), start = at[1][0] < 0 ? at[1][0] + n : at[1][0];
          return vv::slice(x[0], at[0], start, start + at[2][0]);
        }},

@@ -3,6 +3,7 @@
 /// @file
 /// Reads the recorded cases of `data/` (its README tells the format).
 #include "../sample/value.hpp"
+
 #include <fstream>
 #include <map>
 #include <stdexcept>

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operators of a user: full citizens of every interpreter, by one specialization in the user's file.
 #include "../sample/value.hpp"
+
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 namespace user {
 /// x^2 as a pointwise operator.
-inline constexpr struct square_t : varve::promoting_operator<square_t> {
-  static constexpr auto op_name = "user::square";
-} square{};
+inline constexpr struct square_t : varve::promoting_operator<square_t> { static constexpr auto op_name = "user::square"; } square{};
 /// Without any rule for transforms.
-inline constexpr struct opaque_t : varve::promoting_operator<opaque_t> {
-  static constexpr auto op_name = "user::opaque";
-} opaque{};
+inline constexpr struct opaque_t : varve::promoting_operator<opaque_t> { static constexpr auto op_name = "user::opaque"; } opaque{};
 } // namespace user
 
 template <>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // No operator without a row: the names in the headers against the names in the table.
 #include "op.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

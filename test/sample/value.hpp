@@ -2,12 +2,13 @@
 #pragma once
 /// @file
 /// Tensors for tests: made in any memory layout, read element by element without the library's kernels, and compared.
+#include <varve/op/create.hpp>
+#include <varve/value/tensor.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <sstream>
 #include <string>
-#include <varve/op/create.hpp>
-#include <varve/value/tensor.hpp>
 #include <vector>
 
 namespace sample {

@@ -20,7 +20,8 @@ static_assert(vv::grad(vv::grad(deep))(2.0) == 12);
 
 // captures that are mapped
 constexpr vv::array<double, 3> xs{1, 2, 3};
-static_assert(vv::equal(vv::vmap([](auto x) { return vv::grad(vv::closure([](auto y, auto x) { return x * y * y; }, x))(2.0); })(xs), vv::array<double, 3>{4, 8, 12}));
+static_assert(vv::equal(vv::vmap([](auto x) { return vv::grad(vv::closure([](auto y, auto x) { return x * y * y; }, x))(2.0); })(xs),
+                        vv::array<double, 3>{4, 8, 12}));
 // captures of plain values need no declaration
 static_assert(vv::grad([k = 3.0](auto x) { return k * x * x; })(2.0) == 12);
 // several, and trees

@@ -13,9 +13,12 @@ constexpr auto loss = [](auto w, auto x, auto y) { // logistic regression, one e
   auto p = vv::sigmoid(vv::dot(w, x));
   return -(y * vv::log(p) + (1 - y) * vv::log(1 - p));
 };
+constexpr auto step = vv::fuse(vv::vmap(vv::grad(loss), vv::in_dims<vv::none, 0, 0>)); // per-example gradients
+static_assert(std::is_empty_v<decltype(step)>);
 constexpr auto g = vv::trace(vv::grad(loss), vv::spec<float, 64>, vv::spec<float, 64>, vv::spec<float>);
 static_assert(g.count(vv::sigmoid) == 1);
-constexpr auto m = vv::sum(vv::reshape(vv::arange<double, 6>, vv::shape<2, 3>), vv::axis<1>); // attributes: one spelling for both worlds; ints also on tensor and proxy
+constexpr auto m = vv::sum(vv::reshape(vv::arange<double, 6>, vv::shape<2, 3>),
+                           vv::axis<1>); // attributes: one spelling for both worlds; ints also on tensor and proxy
 static_assert(vv::equal(m, vv::array<double, 2>{3, 12}));
 
 constexpr auto per_example = vv::vmap(vv::grad(loss), vv::in_dims<vv::none, 0, 0>);
@@ -33,7 +36,8 @@ struct counting : vv::dispatch_mode<counting> { // a user's mode
 constexpr double nested() {
   counting mode;
   return vv::grad([&](auto x) {
-    return vv::with(mode, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x, 3.0);
+    return vv::with(
+        mode, [](auto u, auto v) { return u * vv::grad(vv::closure([](auto y, auto v) { return v * y; }, v))(1.0); }, x, 3.0);
   })(2.0);
 }
 static_assert(nested() == 3);

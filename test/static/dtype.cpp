@@ -53,7 +53,8 @@ static_assert(gives<vec<std::int64_t>>(vec<bool>{true, false} + 1));
 static_assert(gives<vec<float>>(vec<std::int32_t>{1, 2} / vec<std::int32_t>{2, 2})); // division is true division
 static_assert(gives<vec<float>>(vv::sqrt(vec<std::int64_t>{4, 9})) && gives<vec<double>>(vv::sqrt(vec<double>{4, 9})));
 static_assert(gives<vec<bool>>(vec<float>{1, 2} < 1.5));
-static_assert(gives<std::int64_t>(vv::sum(vec<bool>{true, true})) && gives<std::int64_t>(vv::sum(vec<std::int32_t>{1, 2})) && gives<float>(vv::sum(vec<float>{1, 2})));
+static_assert(gives<std::int64_t>(vv::sum(vec<bool>{true, true})) && gives<std::int64_t>(vv::sum(vec<std::int32_t>{1, 2})) &&
+              gives<float>(vv::sum(vec<float>{1, 2})));
 static_assert(gives<std::int64_t>(vv::argmax(vec<float>{1, 2})));
 static_assert(gives<vec<float>>(vv::where(vec<bool>{true, false}, vec<std::int32_t>{1, 2}, 0.5)));
 static_assert(gives<double>(vv::add(1, 0.5)) && gives<double>(vv::exp(1.0)) && gives<float>(vv::exp(1.0f)));

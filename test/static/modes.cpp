@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Modes resolved by the compiler, and the type-level stack as Hana's algorithms see it.
-#include <boost/hana.hpp>
 #include <varve/varve.hpp>
+
+#include <boost/hana.hpp>
 namespace vv = varve;
 namespace hana = boost::hana;
 
@@ -44,7 +45,13 @@ static_assert(count([](auto& m) { (void)vv::vmap([&](auto x) { return vv::with(m
 static_assert([] {
   counting below;
   shifting above;
-  double const y = vv::with(below, [&](auto x) { return vv::with(above, [](auto u) { return u * u; }, x); }, 3.0);
+  double const y = vv::with(
+      below,
+      [&](auto x) {
+        return vv::with(
+            above, [](auto u) { return u * u; }, x);
+      },
+      3.0);
   return y == 10 && below.calls == 2;
 }());
 static_assert([] {
@@ -56,7 +63,10 @@ static_assert([] {
 static_assert([] {
   shifting m;
   m.by = 10;
-  return vv::grad([&](auto x) { return vv::with(m, [](auto u) { return u * u * u; }, x); })(2.0) == 12 + 10; // ((x^2 + 10) x + 10)'
+  return vv::grad([&](auto x) {
+           return vv::with(
+               m, [](auto u) { return u * u * u; }, x);
+         })(2.0) == 12 + 10; // ((x^2 + 10) x + 10)'
 }());
 
 // the stack

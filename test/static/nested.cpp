@@ -13,4 +13,5 @@ static_assert(vv::equal(vv::grad([](auto x) { return vv::sum(vv::vmap(vv::grad(c
 static_assert(vv::equal(vv::vmap(vv::grad(vv::grad(cube)))(xs), array<double, 3>{6, 12, 18}));
 static_assert(vv::equal(vv::vmap(vv::vmap(vv::grad(cube)))(a), array<double, 2, 3>{3, 12, 27, 48, 75, 108}));
 static_assert(vv::equal(vv::vmap(derivative(vv::grad(cube)))(xs), array<double, 3>{6, 12, 18}));
-static_assert(vv::equal(vv::jvp(vv::vmap(vv::grad(cube)), std::tuple{xs}, std::tuple{array<double, 3>{1, 1, 2}}).second, array<double, 3>{6, 12, 36}));
+static_assert(vv::equal(vv::jvp(vv::vmap(vv::grad(cube)), std::tuple{xs}, std::tuple{array<double, 3>{1, 1, 2}}).second,
+                        array<double, 3>{6, 12, 36}));

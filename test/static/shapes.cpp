@@ -31,9 +31,11 @@ static_assert(vv::equal(vv::maximum(array<int, 3>{1, 5, 3}, 2), array<int, 3>{2,
 static_assert(vv::equal(vv::clamp(array<double, 4>{-2, 0.5, 1, 3}, 0.0, 1.0), array<double, 4>{0, 0.5, 1, 1}));
 
 // reductions
-static_assert(vv::sum(a) == 21 && vv::equal(vv::sum(a, vv::axis<-1>), array<double, 2>{6, 15}) && vv::equal(vv::sum(a, vv::axis<0>, vv::keepdim), array<double, 1, 3>{5, 7, 9}));
+static_assert(vv::sum(a) == 21 && vv::equal(vv::sum(a, vv::axis<-1>), array<double, 2>{6, 15}) &&
+              vv::equal(vv::sum(a, vv::axis<0>, vv::keepdim), array<double, 1, 3>{5, 7, 9}));
 static_assert(vv::sum(a, vv::axis<0, 1>) == 21 && vv::sum(array<double, 0>{}) == 0 && vv::sum(5.0) == 5);
-static_assert(vv::equal(vv::mean(a, vv::axis<1>), array<double, 2>{2, 5}) && vv::equal(vv::amax(a, vv::axis<0>), array<double, 3>{4, 5, 6}) && vv::amin(a) == 1);
+static_assert(vv::equal(vv::mean(a, vv::axis<1>), array<double, 2>{2, 5}) && vv::equal(vv::amax(a, vv::axis<0>), array<double, 3>{4, 5, 6}) &&
+              vv::amin(a) == 1);
 static_assert(vv::argmax(a) == 5 && vv::equal(vv::argmax(a, vv::axis<1>, vv::keepdim), array<std::int64_t, 2, 1>{2, 2}));
 
 // views
@@ -41,10 +43,12 @@ static_assert(vv::equal(vv::reshape(a, vv::shape<3, -1>), array<double, 3, 2>{1,
 static_assert(vv::equal(vv::transpose(a), array<double, 3, 2>{1, 4, 2, 5, 3, 6}) && vv::equal(vv::permute(a, vv::axis<-1, 0>), vv::transpose(a)));
 static_assert(vv::equal(vv::reshape(vv::transpose(a), vv::shape<6>), array<double, 6>{1, 4, 2, 5, 3, 6}));
 static_assert(vv::equal(vv::slice(a, vv::axis<1>, vv::range<0, vv::end, 2>), array<double, 2, 2>{1, 3, 4, 6}));
-static_assert(vv::equal(vv::slice(a, vv::axis<-1>, vv::range<-2, -1>), array<double, 2, 1>{2, 5}) && std::is_same_v<decltype(vv::slice(a, vv::axis<0>, vv::range<2, 1>)), array<double, 0, 3>>);
+static_assert(vv::equal(vv::slice(a, vv::axis<-1>, vv::range<-2, -1>), array<double, 2, 1>{2, 5}) &&
+              std::is_same_v<decltype(vv::slice(a, vv::axis<0>, vv::range<2, 1>)), array<double, 0, 3>>);
 static_assert(vv::equal(vv::select(a, vv::axis<0>, vv::axis<-1>), array<double, 3>{4, 5, 6}));
 static_assert(vv::equal(vv::expand(array<double, 2, 1>{1, 2}, vv::shape<2, -1, 2>), array<double, 2, 2, 2>{1, 1, 2, 2, 1, 1, 2, 2}));
-static_assert(std::is_same_v<decltype(vv::unsqueeze(a, vv::axis<-1>)), array<double, 2, 3, 1>> && std::is_same_v<decltype(vv::squeeze(vv::unsqueeze(a, vv::axis<0>))), array<double, 2, 3>>);
+static_assert(std::is_same_v<decltype(vv::unsqueeze(a, vv::axis<-1>)), array<double, 2, 3, 1>> &&
+              std::is_same_v<decltype(vv::squeeze(vv::unsqueeze(a, vv::axis<0>))), array<double, 2, 3>>);
 
 // joins and indexing
 static_assert(vv::equal(vv::cat(std::tuple{a, array<double, 1, 3>{7, 8, 9}}, vv::axis<0>), array<double, 3, 3>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
@@ -52,11 +56,13 @@ static_assert(vv::equal(vv::cat(std::tuple{array<float, 1>{1}, array<double, 2>{
 static_assert(vv::equal(vv::stack(std::tuple{1.0, 2.0}), array<double, 2>{1, 2}));
 static_assert(vv::equal(vv::stack(std::array{a, a}, vv::axis<1>), array<double, 2, 2, 3>{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}));
 static_assert(vv::equal(vv::gather(a, vv::axis<1>, array<std::int64_t, 2, 2>{2, 0, 1, 1}), array<double, 2, 2>{3, 1, 5, 5}));
-static_assert(vv::equal(vv::scatter_add(vv::zeros<double, 3>(), vv::axis<0>, array<std::int64_t, 4>{0, 2, 2, 0}, array<double, 4>{1, 2, 3, 4}), array<double, 3>{5, 0, 5}));
+static_assert(vv::equal(vv::scatter_add(vv::zeros<double, 3>(), vv::axis<0>, array<std::int64_t, 4>{0, 2, 2, 0}, array<double, 4>{1, 2, 3, 4}),
+                        array<double, 3>{5, 0, 5}));
 static_assert(vv::equal(vv::one_hot(array<std::int64_t, 2>{2, 0}, vv::axis<3>), array<std::int64_t, 2, 3>{0, 0, 1, 1, 0, 0}));
 
 // contractions
 static_assert(vv::equal(vv::matmul(a, array<double, 3, 2>{1, 0, 0, 1, 1, 1}), array<double, 2, 2>{4, 5, 10, 11}));
-static_assert(vv::equal(vv::matmul(a, array<double, 3>{1, 1, 1}), array<double, 2>{6, 15}) && vv::matmul(array<double, 2>{1, 2}, array<double, 2>{3, 4}) == 11);
+static_assert(vv::equal(vv::matmul(a, array<double, 3>{1, 1, 1}), array<double, 2>{6, 15}) &&
+              vv::matmul(array<double, 2>{1, 2}, array<double, 2>{3, 4}) == 11);
 static_assert(std::is_same_v<decltype(vv::matmul(array<float, 5, 1, 2, 3>{}, array<float, 4, 3, 2>{})), array<float, 5, 4, 2, 2>>);
 static_assert(vv::dot(array<double, 2>{1, 2}, array<double, 2>{3, 4}) == 11);

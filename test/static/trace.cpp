@@ -25,11 +25,13 @@ static_assert(rows.nodes[rows.results[0]].out.sizes == dims{vv::symbol("n"), 4} 
 // transforms inside leave only operators behind
 constexpr auto gradient = vv::trace(vv::grad([](auto x) { return vv::sum(vv::sin(x)); }), vv::spec<double, 4>);
 static_assert(gradient.count(vv::cos) == 1 && gradient.nodes[gradient.results[0]].out.sizes == dims{4});
-constexpr auto mapped = vv::trace(vv::vmap([](auto x, auto y) { return vv::dot(x, y); }, vv::in_dims<0, vv::none>), vv::spec<float, 5, 3>, vv::spec<float, 3>);
+constexpr auto mapped =
+    vv::trace(vv::vmap([](auto x, auto y) { return vv::dot(x, y); }, vv::in_dims<0, vv::none>), vv::spec<float, 5, 3>, vv::spec<float, 3>);
 static_assert(mapped.nodes[mapped.results[0]].out.sizes == dims{5});
 constexpr auto second = vv::trace(vv::grad(vv::grad([](auto x) { return x * x * x; })), vv::spec<double>);
 static_assert(second.nodes[second.results[0]].out.sizes == dims{});
-constexpr auto tangent = vv::trace([](auto x, auto dx) { return vv::jvp([](auto v) { return vv::exp(v); }, std::tuple(x), std::tuple(dx)); }, vv::spec<float, 2>, vv::spec<float, 2>);
+constexpr auto tangent = vv::trace([](auto x, auto dx) { return vv::jvp([](auto v) { return vv::exp(v); }, std::tuple(x), std::tuple(dx)); },
+                                   vv::spec<float, 2>, vv::spec<float, 2>);
 static_assert(tangent.sizes.results == 2 && tangent.count(vv::exp) == 1);
 
 // attributes are data while tracing, so loops may compute them

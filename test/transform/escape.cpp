@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
+
 #include <varve/varve.hpp>
+
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -64,7 +66,8 @@ TEST_CASE("perturbation confusion: does not arise between run-time levels, captu
   // the same through a mode
   passing m;
   auto through = [&](auto const& v) {
-    return vv::with(m, [&](auto const& u, auto const& w) { return u * vv::grad([&](auto const& y) { return w * y; })(from({1}, {})); }, v, three);
+    return vv::with(
+        m, [&](auto const& u, auto const& w) { return u * vv::grad([&](auto const& y) { return w * y; })(from({1}, {})); }, v, three);
   };
   CHECK(vv::grad(through)(x).template item<double>() == 3);
   // d/dx (x * d/dy (x y^2) at y = x) = d/dx 2 x^3 = 6 x^2

@@ -97,14 +97,12 @@ VARVE_INLINE V ramp(kernel::element_t<V> step) {
 
 template <class V>
 VARVE_INLINE V pick_greatest(V const& a, V const& b) {
-  using E = kernel::element_t<V>;
-  if constexpr (kernel::is_batch<V>) return kernel::select<E>(a > b, a, kernel::select<E>(a != a, a, b));
+  if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
   else return a > b || a != a ? a : b;
 }
 template <class V>
 VARVE_INLINE V pick_least(V const& a, V const& b) {
-  using E = kernel::element_t<V>;
-  if constexpr (kernel::is_batch<V>) return kernel::select<E>(a < b, a, kernel::select<E>(a != a, a, b));
+  if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
   else return a < b || a != a ? a : b;
 }
 template <class V>
@@ -133,7 +131,7 @@ VARVE_INLINE V converted(V const& x) {
   if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
     return x;
   } else if constexpr (To == dtype::bool_) {
-    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(x != V(E(0)));
+    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
     else return x != 0 ? E(1) : E(0);
   } else if constexpr (kernel::is_batch<V>) {
     if constexpr (To == dtype::float64) return x;
