@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <utility>
+#include <varve/kernel/arithmetic.hpp>
 #include <varve/graph/program.hpp>
 
 /// @file
