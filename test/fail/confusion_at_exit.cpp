@@ -23,11 +23,9 @@ constexpr double right() {
 }
 static_assert(right() == 3);
 #ifdef FAIL
+constexpr auto scaled = [](auto u, auto v) { return u * vv::grad([=](auto y) { return v * y; })(1.0); };
 constexpr double wrong() {
   passing m;
-  return vv::grad([&](auto x) {
-    return vv::with(
-        m, [](auto u, auto v) { return u * vv::grad([=](auto y) { return v * y; })(1.0); }, x, 3.0);
-  })(2.0);
+  return vv::grad([&](auto x) { return vv::with(m, scaled, x, 3.0); })(2.0);
 }
 #endif

@@ -65,7 +65,7 @@ inline tensor blank(dims const& sizes, dtype type, memory m = memory::row_major)
 }
 inline tensor from(std::vector<double> const& v, dims const& sizes, dtype type = dtype::float64, memory m = memory::row_major) {
   tensor r = blank(sizes, type, m);
-  for (index_t k = 0; k < r.numel(); ++k) set(r, k, v[static_cast<std::size_t>(k)]);
+  for (index_t k = 0; k < r.numel(); ++k) set(r, k, v.at(static_cast<std::size_t>(k)));
   return r;
 }
 

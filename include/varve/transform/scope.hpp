@@ -10,10 +10,12 @@ template <class... X>
 concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
 
 namespace detail {
+template <int N, class Y>
+inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler explains the comparison
 /// Checks what leaves a static transform of level N.
 template <int N, class Y>
 constexpr void check_exit() {
-  static_assert(level_of<Y> <= N, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
+  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
                                   "pass the outer value as an argument or through closure(f, captured...)");
 }
 template <class V>
