@@ -5,8 +5,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ctime>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -109,7 +112,30 @@ void matmul(benchmark::State& state) {
   double const n3 = static_cast<double>(n * n * n);
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * n3, benchmark::Counter::kIsIterationInvariantRate);
 }
+void dispatch_excluded(benchmark::State& state) {
+  at::AutoDispatchBelowADInplaceOrView const off;
+  add_plain(state);
+}
+void dispatch_boxed(benchmark::State& state) {
+  Tensor const a = ramp({4}), b = ramp({4});
+  auto const op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
+  for (auto _ : state) {
+    torch::jit::Stack stack{a, b, at::Scalar(1)};
+    op.callBoxed(&stack);
+    benchmark::DoNotOptimize(stack);
+  }
+}
+void dispatch_snapshot(benchmark::State& state) {
+  for (auto _ : state) {
+    at::ThreadLocalState const s;
+    at::ThreadLocalStateGuard const here(s);
+    benchmark::ClobberMemory();
+  }
+}
 
+BENCHMARK(dispatch_excluded)->Name("dispatch/excluded");
+BENCHMARK(dispatch_boxed)->Name("dispatch/boxed");
+BENCHMARK(dispatch_snapshot)->Name("dispatch/snapshot");
 BENCHMARK(add_plain)->Name("add_4/plain");
 BENCHMARK(add_grad)->Name("add_4/grad")->UseManualTime()->MinTime(0.002);
 BENCHMARK(add_vmap)->Name("add_4/vmap");

@@ -6,11 +6,11 @@
 cmake_minimum_required(VERSION 3.22)
 
 # From the bottom up. A header may include its own layer and those before it.
-set(layers core value kernel dispatch rule op interpreter transform graph hop autograd export interop)
+set(layers core value kernel dispatch rule op interpreter mode transform graph hop autograd export interop)
 # Open to every layer: macros and pure declarations.
 set(open config.hpp fwd.hpp)
-# Not reached by the umbrella, since they need what a user may not have.
-set(optional "^interop/")
+# Not reached by the umbrella, since they need what a user may not have, or cost what not every user needs.
+set(optional "^interop/|^mode/|^dispatch/parallel_for.hpp$")
 set(max_lines 300)
 
 set(include "${ROOT}/include/varve")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <fstream>
+#include <istream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,15 +13,15 @@ struct digit_set {
   std::size_t size() const { return labels.size(); }
 };
 
-/// Reads rows of 64 integers 0..16 and a label 0..9, separated by commas. A malformed row is an error that names line and column (the number of the field).
-inline digit_set load_digits(std::string const& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
+/// Reads rows of 64 integers 0..16 and a label 0..9, separated by commas. A malformed row is an error that names line and column (the number of the
+/// field); blank lines at the end are none.
+inline digit_set read_digits(std::istream& file, std::string const& path) {
   digit_set set;
   int line_number = 0;
   for (std::string line; std::getline(file, line);) {
     ++line_number;
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.find_first_not_of(" \t") == std::string::npos && (file >> std::ws).eof()) break;
     auto const fail = [&](int column, std::string const& what) {
       throw std::runtime_error(path + ":" + std::to_string(line_number) + ": column " + std::to_string(column) + ": " + what);
     };
@@ -39,4 +40,9 @@ inline digit_set load_digits(std::string const& path) {
   }
   if (set.size() == 0) throw std::runtime_error(path + ": no rows");
   return set;
+}
+inline digit_set load_digits(std::string const& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + ": cannot be opened");
+  return read_digits(file, path);
 }

@@ -34,8 +34,12 @@
 #define VARVE_RECYCLE_BLOCKS 1
 #endif
 
-/// Forces inlining where a kernel's speed depends on it.
+/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
+#if defined(__OPTIMIZE__)
 #define VARVE_INLINE inline __attribute__((always_inline))
+#else
+#define VARVE_INLINE inline
+#endif
 /// Keeps error paths and drivers out of the callers' code.
 #define VARVE_COLD __attribute__((noinline, cold))
 /// Keeps a driver out of its callers' code.

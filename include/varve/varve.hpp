@@ -4,6 +4,7 @@
 /// Everything but the optional adapters of `interop/`.
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
+#include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/fwd.hpp>
 #include <varve/graph/fuse.hpp>
 #include <varve/graph/interpret.hpp>
@@ -12,8 +13,11 @@
 #include <varve/graph/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/interpreter/enable_mode.hpp>
+#include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/interpreter/stack_of.hpp>
+#include <varve/interpreter/subclass.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/closure.hpp>
 #include <varve/transform/grad.hpp>
@@ -22,4 +26,5 @@
 #include <varve/transform/vjp.hpp>
 #include <varve/transform/vmap.hpp>
 #include <varve/transform/with.hpp>
+#include <varve/value/print.hpp>
 #include <varve/value/tensor_ref.hpp>

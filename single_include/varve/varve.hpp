@@ -41,8 +41,12 @@
 #define VARVE_RECYCLE_BLOCKS 1
 #endif
 
-/// Forces inlining where a kernel's speed depends on it.
+/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
+#if defined(__OPTIMIZE__)
 #define VARVE_INLINE inline __attribute__((always_inline))
+#else
+#define VARVE_INLINE inline
+#endif
 /// Keeps error paths and drivers out of the callers' code.
 #define VARVE_COLD __attribute__((noinline, cold))
 /// Keeps a driver out of its callers' code.
@@ -97,6 +101,10 @@ struct rank_error : error {
 };
 /// An operator lacks the rule that an interpreter asks for; the text names both.
 struct missing_rule : error {
+  using error::error;
+};
+/// The dispatcher cannot choose: ambiguous kernels, a mode or subclass that no candidate accepts, an infra slot taken twice, a faulty registration.
+struct dispatch_error : error {
   using error::error;
 };
 /// A transform was used wrongly: unequal mapped sizes, a result that is no scalar, an escaped value.
@@ -383,6 +391,136 @@ VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype)
 
 } // namespace varve
 
+// ---- varve/dispatch/thread_state.hpp
+#include <atomic>
+
+// ---- varve/core/dispatch_key.hpp
+#include <bit>
+namespace varve {
+
+/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest first (DK-1). Names are PyTorch's where it has them.
+/// `dense` and autograd exist once per backend: their keys are the product of one functionality and one backend (DK-3).
+enum class dispatch_key : std::uint8_t {
+  undefined,
+  cpu,         ///< kernels on memory of this process
+  other,       ///< a backend without an autograd key of its own
+  private_use, ///< a backend that a program registers
+  meta,        ///< shapes and dtypes without data
+  subclass,       ///< wrapper types with their own `dispatch`
+  dispatch_mode,  ///< user modes, then the infra modes
+  transform_back, ///< on while a transform hands a call down
+  functionalize,
+  inplace_or_view, ///< version counters and view metadata (DK-11)
+  autograd_cpu,
+  autograd_other,
+  autograd_private_use,
+  autograd_meta,
+  autocast,
+  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
+  pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
+  function_mode, ///< modes that see public calls, composites included (MD-22)
+  // Functionalities without a backend: in sets only.
+  dense,
+  autograd_functionality,
+  // Aliases: expand to several keys when a kernel is registered (DK-4).
+  autograd,
+  composite_implicit,
+  composite_explicit,
+  composite_explicit_non_functional
+};
+
+/// Number of keys that have a place in a dispatch table.
+inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
+
+constexpr char const* name(dispatch_key k) {
+  constexpr char const* names[] = {"undefined", "cpu", "other", "private_use", "meta", "subclass", "dispatch_mode", "transform_back", "functionalize", "inplace_or_view",
+                                   "autograd_cpu", "autograd_other", "autograd_private_use", "autograd_meta", "autocast", "transform", "pre_dispatch", "function_mode", "dense",
+                                   "autograd_functionality", "autograd", "composite_implicit", "composite_explicit", "composite_explicit_non_functional"};
+  return names[static_cast<int>(k)];
+}
+/// Does the key only stand for others?
+constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
+/// Is it the product of `dense` and a backend?
+constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
+constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta; }
+
+/// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
+struct dispatch_key_set {
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode.
+  std::uint16_t bits = 0;
+
+  constexpr dispatch_key_set() = default;
+  /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
+  constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
+  template <class... K>
+    requires(sizeof...(K) > 1)
+  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
+  static constexpr dispatch_key_set of_bits(unsigned b) {
+    dispatch_key_set s;
+    s.bits = static_cast<std::uint16_t>(b);
+    return s;
+  }
+  static constexpr dispatch_key_set full() { return of_bits(all_bits); }
+
+  constexpr bool empty() const { return bits == 0; }
+  /// Are the functionality and the backend of the key there?
+  constexpr bool has(dispatch_key k) const { return k != dispatch_key::undefined && (bits & bits_of(k)) == bits_of(k); }
+  constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
+
+  friend constexpr bool operator==(dispatch_key_set, dispatch_key_set) = default;
+  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits | b.bits); }
+  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & b.bits); }
+  /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
+  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & (backend_bits | ~b.bits)); }
+  constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
+  constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
+  /// Removes the backend of a key, whatever functionality is there.
+  constexpr dispatch_key_set without_backend(dispatch_key k) const { return of_bits(bits & ~(bits_of(k) & backend_bits)); }
+  /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
+  constexpr dispatch_key_set below(dispatch_key k) const {
+    unsigned const f = bits_of(k) & functionality_bits;
+    return of_bits(bits & (backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
+  }
+  /// Keys of strictly higher priority.
+  constexpr dispatch_key_set above(dispatch_key k) const {
+    unsigned const f = bits_of(k) & functionality_bits;
+    return of_bits(bits & functionality_bits & ~(std::bit_floor(f) * 2 - 1));
+  }
+  /// The key that is tried first: the highest functionality, with the highest backend where it has one per backend.
+  constexpr dispatch_key highest() const {
+    unsigned const f = bits & functionality_bits;
+    if (!f) return dispatch_key::undefined;
+    int const bit = std::bit_width(f) - 1;
+    if (bit != dense_bit && bit != autograd_bit)
+      return static_cast<dispatch_key>(bit < autograd_bit ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
+                                                          : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
+    unsigned const b = bits & backend_bits;
+    if (!b) return dispatch_key::undefined;
+    return static_cast<dispatch_key>((bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) + std::bit_width(b) - 1);
+  }
+
+private:
+  static constexpr int dense_bit = 4, autograd_bit = 10;
+  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
+  static constexpr std::uint16_t bits_of(dispatch_key k) {
+    unsigned const v = static_cast<unsigned>(k);
+    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
+    if (k == dispatch_key::undefined) return 0;
+    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
+    if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
+    if (is_autograd(k)) return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
+    if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
+    if (k == dispatch_key::dense) return bit(dense_bit);
+    if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
+    return static_cast<std::uint16_t>(backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
+  }
+};
+
+/// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
+inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu};
+
+} // namespace varve
+
 // ---- varve/core/attributes.hpp
 namespace varve {
 
@@ -562,6 +700,22 @@ constexpr auto const& nth(X const& x, R const&... r) {
   if constexpr (K == 0) return x;
   else return nth<K - 1>(r...);
 }
+
+/// The name of a type as the compiler spells it: for run-time messages.
+template <class T>
+constexpr auto type_name() {
+  struct text {
+    char v[128]{};
+    constexpr char const* c_str() const { return v; }
+  } r;
+  char const* p = __PRETTY_FUNCTION__;
+  while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+  if (*p) p += 4;
+  for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
+  return r;
+}
+template <class T>
+inline constexpr auto name_of_type = type_name<T>();
 
 /// False for every type: for `static_assert` in branches that may not be instantiated.
 template <class...>
@@ -873,6 +1027,7 @@ template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
   else if constexpr (requires { typename X::array_type; }) return x.load();
+  else if constexpr (requires { typename X::tensor_type; }) return x.view();
   else if constexpr (is_array<X> && std::is_same_v<X, array<element_of<X>>>) return x.data[0];
   else return (x);
 }
@@ -931,6 +1086,979 @@ struct promoting_operator {
 /// Higher-order operators carry functions; interpreters treat them by rules of their own.
 template <class Op>
 inline constexpr bool is_hop = false;
+
+} // namespace varve
+
+// ---- varve/value/storage.hpp
+#include <new>
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
+#endif
+
+namespace varve {
+
+namespace detail {
+/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
+inline bool single_threaded() {
+#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded;
+#else
+  return false;
+#endif
+}
+
+/// Count of owners, shared between threads.
+struct reference_count {
+  std::atomic<std::uint32_t> n{1};
+  void add() {
+    if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else n.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// True when the last owner has gone.
+  bool drop() {
+    if (single_threaded()) {
+      auto const left = n.load(std::memory_order_relaxed) - 1;
+      n.store(left, std::memory_order_relaxed);
+      return left == 0;
+    }
+    return n.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+};
+
+/// Bytes of a tensor's block; small tensors keep their data inside.
+inline constexpr std::size_t block_bytes = 320;
+
+/// Blocks given back by this thread, for its next tensors. Trivially destructible, so that reading it needs no guard.
+struct block_list {
+  void* first = nullptr;
+  int count = 0;
+  bool closed = false;  // the thread is ending
+  bool adopted = false; // its end gives the blocks back
+};
+inline constinit thread_local block_list free_blocks{};
+
+/// Gives the blocks back when the thread ends.
+struct block_list_owner {
+  ~block_list_owner() {
+    free_blocks.closed = true;
+    while (free_blocks.first) {
+      void* next = *static_cast<void**>(free_blocks.first);
+      ::operator delete(free_blocks.first, std::align_val_t{64});
+      free_blocks.first = next;
+    }
+  }
+};
+
+VARVE_COLD inline void adopt_block_list() {
+  thread_local block_list_owner owner;
+  (void)owner;
+  free_blocks.adopted = true;
+}
+
+inline void* take_block() {
+  block_list& l = free_blocks;
+  if (l.first) {
+    void* b = l.first;
+    l.first = *static_cast<void**>(b);
+    --l.count;
+    return b;
+  }
+  return ::operator new(block_bytes, std::align_val_t{64});
+}
+
+inline void give_block(void* b) {
+  block_list& l = free_blocks;
+  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
+    if (!l.adopted) [[unlikely]]
+      adopt_block_list();
+    *static_cast<void**>(b) = l.first;
+    l.first = b;
+    ++l.count;
+    return;
+  }
+  ::operator delete(b, std::align_val_t{64});
+}
+} // namespace detail
+
+/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by whichever thread. `memory_tracker_mode` hangs in here.
+struct storage_observer {
+  void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
+  void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
+};
+inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
+
+/// Memory shared by a tensor and its views, with the version counter that in-place operators raise (DT-1, DT-2).
+struct storage {
+  detail::reference_count refs;
+  std::uint32_t version = 0;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  /// Lies inside a tensor's block, which lives as long as the storage.
+  bool embedded = false;
+  /// Belongs to somebody else, who frees it.
+  bool borrowed = false;
+  /// Who wants to know when it is freed; null as a rule.
+  storage_observer* observer = nullptr;
+};
+
+} // namespace varve
+
+// ---- varve/value/strided.hpp
+namespace varve {
+
+/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on it, in both worlds.
+struct layout {
+  dims sizes{};
+  dims strides{};
+  index_t offset = 0;
+  /// False when no strides express the requested shape: the elements must be copied to row-major order first.
+  bool expressible = true;
+  /// Elements follow one another in row-major order.
+  constexpr bool contiguous() const {
+    index_t expected = 1;
+    for (int k = sizes.n - 1; k >= 0; --k) {
+      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
+      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
+    }
+    return true;
+  }
+};
+
+/// Row-major layout of a shape.
+constexpr layout contiguous_layout(dims const& sizes) { return {sizes, contiguous_strides(sizes), 0, true}; }
+
+/// A pointer with a layout: how kernels of non-pointwise operators see their operands, static or dynamic.
+template <class T>
+struct strided {
+  T* data;
+  dims sizes;
+  dims strides;
+
+  constexpr T& at(dims const& index) const {
+    index_t o = 0;
+    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
+    return data[o];
+  }
+};
+
+/// Calls `f(index)` for every index of a shape in row-major order.
+template <class F>
+constexpr void for_each_index(dims const& sizes, F&& f) {
+  for (int k = 0; k < sizes.n; ++k)
+    if (sizes[k] == 0) return;
+  dims index = sizes;
+  for (int k = 0; k < index.n; ++k) index[k] = 0;
+  while (true) {
+    f(static_cast<dims const&>(index));
+    int k = sizes.n - 1;
+    for (; k >= 0; --k) {
+      if (++index[k] < sizes[k]) break;
+      index[k] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+/// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
+constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
+  dims r = to;
+  int const shift = to.n - sizes.n;
+  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
+  return r;
+}
+
+} // namespace varve
+
+// ---- varve/value/tensor.hpp
+namespace varve {
+
+class tensor;
+class subclass_object;
+struct cotangent_slot;
+
+namespace detail {
+struct tensor_block;
+/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
+enum class payload : unsigned char { memory, seen, subclass, nothing };
+[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
+  if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+  if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+}
+} // namespace detail
+
+/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
+/// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
+class tensor {
+public:
+  constexpr tensor() noexcept = default;
+  tensor(tensor const& o) noexcept;
+  tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
+  tensor& operator=(tensor const& o) noexcept;
+  tensor& operator=(tensor&& o) noexcept {
+    auto* b = block_;
+    block_ = o.block_;
+    o.block_ = b;
+    return *this;
+  }
+  ~tensor();
+
+  /// Fresh row-major memory, not initialized.
+  static tensor empty(dims const& sizes, varve::dtype type);
+  /// A rank-0 tensor of a plain number, which raises dtypes only by category.
+  template <number T>
+  static tensor from_number(T v);
+  /// Copies `numel(sizes)` elements from row-major memory.
+  template <class T>
+  static tensor from_data(T const* data, dims const& sizes);
+  /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
+  /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
+  template <class T, std::size_t N>
+  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)}) : tensor(from_data(values, check_count(N, sizes))) {}
+
+  bool defined() const noexcept { return block_ != nullptr; }
+  varve::dtype dtype() const;
+  dims const& sizes() const;
+  dims const& strides() const;
+  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  int dim() const { return sizes().n; }
+  index_t numel() const { return varve::numel(sizes()); }
+  bool is_contiguous() const;
+  /// Made from a plain C++ number.
+  bool is_number() const;
+  void mark_number();
+  /// Version counter of the storage, raised once per in-place operator.
+  std::uint32_t version() const;
+  void bump_version() const;
+  /// Do two tensors share memory?
+  bool shares_storage(tensor const& o) const;
+
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
+  template <class T>
+  T* data() const;
+  /// Pointer to the first element, untyped.
+  void* raw() const;
+  /// The only element, converted to `T`.
+  template <class T>
+  T item() const;
+
+  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
+  explicit operator bool() const;
+
+  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage).
+  tensor with_layout(layout const& l) const;
+  layout where() const;
+
+  /// Its dispatch keys: what the dispatcher reads of it (DK-2).
+  dispatch_key_set keys() const noexcept;
+  /// The same memory, or shape, under other keys: how a registered backend makes its tensors of memory, and reads them as memory again.
+  tensor with_keys(dispatch_key_set keys) const;
+  /// A shape and a dtype without data (`device='meta'`).
+  static tensor meta(dims const& sizes, varve::dtype type);
+  bool has_data() const noexcept;
+  /// A tensor that stands for the object of a subclass. Use `make_subclass`.
+  static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys);
+  /// The object of a subclass, or null.
+  subclass_object* object() const noexcept;
+  /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).
+  void alias_storage_of(tensor const& o) const;
+
+  // Values seen through a run-time transform (design: the payload hangs off the handle).
+  bool is_wrapped() const noexcept;
+  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical);
+  std::uint64_t layer() const;
+  int level() const;
+  tensor const& inner() const;
+  tensor const& extra() const;
+  cotangent_slot* slot() const;
+  /// The very same handle.
+  bool is(tensor const& o) const noexcept { return block_ == o.block_; }
+  detail::tensor_block const* id() const noexcept { return block_; }
+
+private:
+  static dims const& check_count(std::size_t n, dims const& sizes) {
+    if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
+    return sizes;
+  }
+  explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
+  static detail::tensor_block* make(dims const& sizes, varve::dtype type);
+  detail::tensor_block* block_ = nullptr;
+};
+
+template <>
+struct traits<tensor> {
+  using base = tensor;
+  static constexpr int level = 0;
+  static dims shape(tensor const& t) { return t.sizes(); }
+  static dims type(tensor const& t) { return dims{static_cast<index_t>(t.dtype())}; }
+};
+
+/// dtype and shape of a tensor as data, with its being a plain number.
+inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number()}; }
+
+} // namespace varve
+
+
+// ---- varve/value/subclass.hpp
+namespace varve {
+
+class tensor;
+class subclass_object;
+struct dims;
+struct boxed_op;
+class boxed_args;
+
+namespace detail {
+void keep_object(subclass_object* o) noexcept;
+void drop_object(subclass_object* o) noexcept;
+} // namespace detail
+
+
+/// A type of wrapper tensors, as data: its name, the type it extends, what it does with operators. Its address is its identity.
+struct subclass_type {
+  char const* name;
+  /// The subclass it derives from, or null: the more derived is asked first (MD-10).
+  subclass_type const* base;
+  /// Its handler; an undefined tensor declines (`not_implemented`).
+  tensor (*dispatch)(boxed_op const& op, boxed_args const& args);
+
+  /// Is it `o`, or derived from it?
+  bool derives_from(subclass_type const* o) const {
+    for (auto const* t = this; t; t = t->base)
+      if (t == o) return true;
+    return false;
+  }
+};
+
+/// Base of the objects that wrapper tensors stand for: shared by the handles, deleted with the last.
+class subclass_object {
+public:
+  subclass_object() = default;
+  subclass_object(subclass_object const&) = delete;
+  subclass_object& operator=(subclass_object const&) = delete;
+  virtual ~subclass_object() = default;
+  virtual subclass_type const& type() const = 0;
+  /// The user's value.
+  virtual void const* address() const = 0;
+  /// Number of tensors inside, and the i-th: the flatten protocol. Rebuilding is `rebuilt`.
+  virtual int inner_count() const = 0;
+  virtual tensor const& inner(int i) const = 0;
+  /// Sizes and strides that the object computes when asked, in place of those given when it was made; null: it computes none (MD-20).
+  virtual dims const* sizes() const { return nullptr; }
+  virtual dims const* strides() const { return nullptr; }
+  /// An object with the same context around other tensors, as a tensor.
+  virtual tensor rebuilt(tensor const* inner) const = 0;
+
+private:
+  friend void detail::keep_object(subclass_object*) noexcept;
+  friend void detail::drop_object(subclass_object*) noexcept;
+  detail::reference_count refs_;
+};
+
+namespace detail {
+inline void keep_object(subclass_object* o) noexcept {
+  if (o) o->refs_.add();
+}
+inline void drop_object(subclass_object* o) noexcept {
+  if (o && o->refs_.drop()) delete o;
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/value/tensor_block.hpp
+/// @file
+/// What a tensor's handle leads to, and the members of `tensor` that look into it.
+namespace varve {
+
+namespace detail {
+/// What a tensor seen through a transform holds instead of memory.
+struct wrapping {
+  tensor value;
+  tensor extra;
+  std::uint64_t layer = 0;
+  int level = 0;
+  cotangent_slot* slot = nullptr;
+};
+
+struct alignas(64) tensor_block {
+  reference_count refs;
+  dispatch_key_set keys = default_keys;
+  varve::dtype type;
+  payload kind = payload::memory;
+  bool number = false;
+  bool contiguous = true;
+  bool custom = false; // the object computes sizes or strides
+  index_t offset = 0;
+  varve::storage* store = nullptr;
+  dims sizes, strides;
+  varve::storage own;
+  union {
+    alignas(64) unsigned char bytes[64];
+    wrapping seen;
+    subclass_object* object;
+  };
+  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  ~tensor_block() {}
+};
+static_assert(sizeof(tensor_block) <= block_bytes);
+
+inline void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
+  else {
+    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    delete s;
+  }
+}
+inline void drop_block(tensor_block* b) {
+  if (!b->refs.drop()) return;
+  if (b->kind == payload::subclass) drop_object(b->object);
+  if (b->kind == payload::seen) {
+    b->seen.~wrapping();
+    give_block(b);
+  } else if (b->store == &b->own) {
+    drop_storage(b->store);
+  } else {
+    auto* s = b->store;
+    give_block(b);
+    drop_storage(s);
+  }
+}
+} // namespace detail
+
+inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
+  if (block_) block_->refs.add();
+}
+inline tensor& tensor::operator=(tensor const& o) noexcept {
+  auto* const old = block_;
+  block_ = o.block_; // read before the old block goes: o may lie inside of it
+  if (block_) block_->refs.add();
+  if (old) detail::drop_block(old);
+  return *this;
+}
+inline tensor::~tensor() {
+  if (block_) detail::drop_block(block_);
+}
+inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
+
+inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  index_t step = 1, count = 1;
+  b->strides.n = sizes.n;
+  for (int k = sizes.n - 1; k >= 0; --k) {
+    b->strides.v[k] = step;
+    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
+    count *= sizes.v[k];
+  }
+  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
+  b->store = &b->own;
+  b->own.embedded = true;
+  b->own.bytes = bytes;
+  b->own.data = b->bytes;
+  if (bytes > sizeof b->bytes) [[unlikely]] {
+    auto* s = new storage;
+    b->store = s;
+    s->bytes = bytes;
+    s->data = ::operator new(bytes, std::align_val_t{64});
+  }
+  if (this_thread_storage_observer) [[unlikely]] {
+    b->store->observer = this_thread_storage_observer;
+    b->store->observer->allocated(*b->store->observer, bytes);
+  }
+  return r;
+}
+inline varve::dtype tensor::dtype() const { return block_->type; }
+inline dims const& tensor::sizes() const {
+  if (block_->custom) [[unlikely]]
+    if (dims const* d = block_->object->sizes()) return *d;
+  return block_->sizes;
+}
+inline dims const& tensor::strides() const {
+  if (block_->custom) [[unlikely]]
+    if (dims const* d = block_->object->strides()) return *d;
+  return block_->strides;
+}
+inline bool tensor::is_contiguous() const { return block_->contiguous; }
+inline bool tensor::is_number() const { return block_->number; }
+inline void tensor::mark_number() { block_->number = true; }
+inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
+inline bool tensor::is_wrapped() const noexcept { return block_->kind == detail::payload::seen; }
+inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
+inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
+inline tensor const& tensor::inner() const { return block_->seen.value; }
+inline tensor const& tensor::extra() const { return block_->seen.extra; }
+inline cotangent_slot* tensor::slot() const { return block_->seen.slot; }
+inline std::uint32_t tensor::version() const { return is_wrapped() ? inner().version() : block_->store->version; }
+inline void tensor::bump_version() const { ++block_->store->version; }
+inline bool tensor::shares_storage(tensor const& o) const {
+  if (is_wrapped()) return inner().shares_storage(o);
+  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
+inline void* tensor::raw() const {
+  if (block_->kind != detail::payload::memory) [[unlikely]]
+    detail::refuse_data(block_->kind);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+}
+template <class T>
+T* tensor::data() const {
+  if (dtype_of_type<T>() != block_->type)
+    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
+  return static_cast<T*>(raw());
+}
+template <number T>
+tensor tensor::from_number(T v) {
+  tensor r = empty({}, dtype_of_type<T>());
+  std::memcpy(r.block_->bytes, &v, sizeof v);
+  r.block_->number = true;
+  return r;
+}
+template <class T>
+tensor tensor::from_data(T const* data, dims const& sizes) {
+  tensor r = empty(sizes, dtype_of_type<T>());
+  if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
+  return r;
+}
+inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  auto* s = b->store = new storage;
+  s->data = data;
+  s->borrowed = true;
+  layout const l{sizes, strides, 0, true};
+  b->strides = strides;
+  b->contiguous = l.contiguous();
+  return r;
+}
+template <class T>
+T tensor::item() const {
+  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+}
+inline tensor::operator bool() const {
+  tensor const* t = this;
+  while (t->is_wrapped()) {
+    if (!(t->sizes() == t->inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+    t = &t->inner();
+  }
+  return t->item<bool>();
+}
+inline tensor tensor::with_layout(layout const& l) const {
+  auto* b = make(l.sizes, block_->type);
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = l.contiguous();
+  b->keys = block_->keys;
+  b->kind = block_->kind;
+  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
+  b->store = block_->store;
+  b->store->refs.add();
+  return tensor(b);
+}
+inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical) {
+  auto* b = make(logical, value.dtype());
+  b->number = value.is_number();
+  b->kind = detail::payload::seen;
+  b->keys = dispatch_key::transform;
+  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level, slot};
+  return tensor(b);
+}
+
+inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
+inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
+inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
+inline tensor tensor::with_keys(dispatch_key_set keys) const {
+  tensor r = with_layout(where());
+  r.block_->keys = keys;
+  return r;
+}
+inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
+  tensor r = of_object(nullptr, sizes, {}, type, {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  r.block_->kind = detail::payload::nothing;
+  return r;
+}
+inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
+  b->strides = l.strides;
+  b->contiguous = l.contiguous();
+  b->keys = keys;
+  b->store = &b->own;
+  b->own.embedded = true;
+  b->kind = detail::payload::subclass;
+  b->object = object;
+  b->custom = object && (object->sizes() || object->strides());
+  return r;
+}
+inline void tensor::alias_storage_of(tensor const& o) const {
+  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
+  auto* const old = block_->store;
+  block_->store = o.block_->store;
+  block_->store->refs.add();
+  if (old != &block_->own) detail::drop_storage(old);
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/boxed.hpp
+namespace varve {
+
+/// The operands of one dynamic call. Up to four lie in place.
+class boxed_args {
+public:
+  boxed_args() = default;
+  template <class... X>
+    requires(sizeof...(X) > 0 && (std::is_same_v<std::remove_cvref_t<X>, tensor> && ...))
+  explicit boxed_args(X&&... x) {
+    if constexpr (sizeof...(X) <= in_place) {
+      (new (data_ + size_++) tensor(static_cast<X&&>(x)), ...);
+    } else {
+      (push_back(static_cast<X&&>(x)), ...);
+    }
+  }
+  boxed_args(boxed_args const& o) {
+    for (auto const& t : o) push_back(t);
+  }
+  boxed_args(boxed_args&& o) noexcept { take(o); }
+  boxed_args& operator=(boxed_args o) noexcept {
+    clear();
+    take(o);
+    return *this;
+  }
+  ~boxed_args() { clear(); }
+
+  void push_back(tensor const& t) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    new (data_ + size_++) tensor(t);
+  }
+  void push_back(tensor&& t) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    new (data_ + size_++) tensor(static_cast<tensor&&>(t));
+  }
+  int size() const { return size_; }
+  tensor const& operator[](int i) const { return data_[i]; }
+  tensor& operator[](int i) { return data_[i]; }
+  tensor const* begin() const { return data_; }
+  tensor const* end() const { return data_ + size_; }
+
+private:
+  tensor* place() { return reinterpret_cast<tensor*>(place_); }
+  /// A tensor is one pointer: its bytes move without its constructor.
+  void take(boxed_args& o) noexcept {
+    if (o.data_ != o.place()) {
+      data_ = o.data_;
+      capacity_ = o.capacity_;
+      o.data_ = o.place();
+      o.capacity_ = in_place;
+    } else {
+      std::memcpy(place_, o.place_, sizeof place_);
+    }
+    size_ = o.size_;
+    o.size_ = 0;
+  }
+  void clear() {
+    for (int k = 0; k < size_; ++k) data_[k].~tensor();
+    size_ = 0;
+    if (data_ != place()) [[unlikely]] {
+      ::operator delete(data_);
+      data_ = place();
+      capacity_ = in_place;
+    }
+  }
+  VARVE_COLD void grow() {
+    auto* wide = static_cast<tensor*>(::operator new(sizeof(tensor) * static_cast<std::size_t>(capacity_) * 2));
+    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_), sizeof(tensor) * static_cast<std::size_t>(size_));
+    if (data_ != place()) ::operator delete(data_);
+    data_ = wide;
+    capacity_ *= 2;
+  }
+  static constexpr int in_place = 4;
+  alignas(tensor) unsigned char place_[sizeof(tensor) * in_place];
+  tensor* data_ = place();
+  int size_ = 0;
+  int capacity_ = in_place;
+};
+
+struct op_handle;
+struct boxed_hop;
+struct dispatch_table;
+
+/// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
+struct op_table {
+  char const* name;
+  /// Argument names, defaults and aliasing in PyTorch's notation, without the name; empty when the rules give none.
+  char const* schema;
+  int arity;
+  bool differentiable;
+  tensor (*eval)(attributes const& at, boxed_args const& x);
+  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
+  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
+  tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
+  op_handle const* (*handle)();
+  /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
+  tensor (*meta)(attributes const& at, boxed_args const& x);
+  /// The kernels registered at run time; null while there are none.
+  std::atomic<dispatch_table const*>* registered;
+};
+
+/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
+struct boxed_op {
+  op_table const* table;
+  attributes const* at;
+  char const* name() const { return table->name; }
+  char const* schema() const { return table->schema; }
+  /// Lowers: hands the call to the next interpreter of the thread.
+  tensor operator()(boxed_args const& x) const;
+};
+
+/// Operators by name. An operator is known once the program contains a call of it on tensors.
+struct ops {
+  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library` as `library::name`.
+  static op_table const* find(char const* name);
+  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts are `dispatch_error`.
+  template <class... X>
+  static tensor call(char const* name, X const&... x);
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/thread_state.hpp
+namespace varve {
+
+/// What a random operator does under `vmap`: it is refused, all slices see the same numbers, or each its own.
+enum class random_policy : unsigned char { error, same, different };
+/// The policy as a type, for `vmap(f, randomness::different)` (`torch.vmap`'s `randomness`).
+template <random_policy P>
+struct randomness_t {};
+struct randomness {
+  static constexpr randomness_t<random_policy::error> error{};
+  static constexpr randomness_t<random_policy::same> same{};
+  static constexpr randomness_t<random_policy::different> different{};
+};
+
+/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and links to the one below.
+struct layer {
+  layer* below = nullptr;
+  /// Position in its stack, from 1.
+  int level = 0;
+  /// Never reused: tells values of this layer from those of an earlier one at the same level.
+  std::uint64_t id = 0;
+  /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
+  char const* kind = "";
+  tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
+  /// What it does with a higher-order operator; null: it has no rule for any.
+  boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
+  /// What it works for: the user's mode, or the `dynamic_level` of a transform.
+  void* object = nullptr;
+  /// Identity of the type of a mode, for rules registered for it.
+  void const* type = nullptr;
+  /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
+  bool records = false;
+  /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
+  index_t batch_size = 0;
+  random_policy random = random_policy::error;
+};
+
+/// A stack of layers, and the key that is included while it holds one (FS-2, MD-7).
+struct layer_stack {
+  layer* top = nullptr;
+  dispatch_key key;
+};
+
+/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
+enum class infra_mode : unsigned char { functional, proxy, fake };
+
+/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
+struct thread_state {
+  dispatch_key_set included, excluded;
+  /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
+  layer_stack transforms{nullptr, dispatch_key::transform};
+  /// Modes switched on by `mode_guard`, last first; below them the infra slots.
+  layer_stack modes{nullptr, dispatch_key::dispatch_mode};
+  layer_stack infra[3]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
+  /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
+  layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
+  layer_stack functions{nullptr, dispatch_key::function_mode};
+  /// An `enable_mode` is on: it refuses a second one (MD-1).
+  bool single_mode = false;
+  /// What factories give when no dtype is named: set by `default_dtype_mode`.
+  dtype default_type = default_dtype;
+  std::uint64_t next_id = 0;
+
+  bool quiet() const { return !(included.bits | excluded.bits); }
+  /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
+  layer_stack* next_mode() {
+    if (modes.top) return &modes;
+    for (layer_stack& slot : infra)
+      if (slot.top) return &slot;
+    return nullptr;
+  }
+};
+inline constinit thread_local thread_state this_thread_state{};
+
+/// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).
+inline dtype get_default_dtype() { return this_thread_state.default_type; }
+
+/// An identity that no layer of any thread had before. Threads draw blocks of them.
+inline std::uint64_t next_layer_id() {
+  constexpr int block_bits = 20;
+  static std::atomic<std::uint64_t> blocks{0};
+  std::uint64_t& next = this_thread_state.next_id;
+  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
+  return next++;
+}
+
+namespace detail {
+/// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
+inline void set_top(layer_stack& stack, layer* l) {
+  thread_state& s = this_thread_state;
+  stack.top = l;
+  bool const any = stack.key == dispatch_key::dispatch_mode ? s.modes.top || s.infra[0].top || s.infra[1].top || s.infra[2].top : l != nullptr;
+  s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
+}
+} // namespace detail
+
+/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
+class popped {
+public:
+  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, saved_->below); }
+  popped(popped const&) = delete;
+  popped& operator=(popped const&) = delete;
+  ~popped() { detail::set_top(stack_, saved_); }
+  layer& top() const { return *saved_; }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Takes a whole stack away for the life of the object.
+class emptied {
+public:
+  explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
+  emptied(emptied const&) = delete;
+  emptied& operator=(emptied const&) = delete;
+  ~emptied() { detail::set_top(stack_, saved_); }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Puts a layer on a stack for the life of the object.
+class pushed {
+public:
+  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
+    name(l, stack);
+    detail::set_top(stack_, &l);
+  }
+  /// Gives a layer its place and identity ahead of being pushed.
+  static void name(layer& l, layer_stack const& stack) {
+    l.below = stack.top;
+    l.level = stack.top ? stack.top->level + 1 : 1;
+    if (!l.id) l.id = next_layer_id();
+  }
+  pushed(pushed const&) = delete;
+  pushed& operator=(pushed const&) = delete;
+  ~pushed() { detail::set_top(stack_, saved_); }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before (DK-9).
+class key_guard {
+public:
+  key_guard(dispatch_key_set include, dispatch_key_set exclude) : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    this_thread_state.included = include;
+    this_thread_state.excluded = exclude;
+  }
+  key_guard(key_guard const&) = delete;
+  key_guard& operator=(key_guard const&) = delete;
+  ~key_guard() {
+    this_thread_state.included = included_;
+    this_thread_state.excluded = excluded_;
+  }
+
+private:
+  dispatch_key_set included_, excluded_;
+};
+/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
+struct include_keys : key_guard {
+  explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
+};
+/// Calls of this thread pass over the keys.
+struct exclude_keys : key_guard {
+  explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
+};
+/// Neither modes nor subclasses see the calls of this scope (MD-13).
+struct no_dispatch : exclude_keys {
+  no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/thread_snapshot.hpp
+namespace varve {
+
+/// Everything the dispatcher keeps of a thread, taken where it is made and put in place on another by `restored` (`ThreadLocalState`, DK-10): included and excluded keys,
+/// transforms, modes of all stacks. It borrows the layers: the transforms and guards it was taken under must outlive its use. Identities of new layers stay the other
+/// thread's own.
+class thread_snapshot {
+public:
+  thread_snapshot() : state_(this_thread_state) {}
+
+  /// Is a transform at work that writes down what it sees, so that its operators must come from one thread?
+  bool records() const {
+    for (layer const* l = state_.transforms.top; l; l = l->below)
+      if (l->records) return true;
+    return false;
+  }
+
+private:
+  friend class restored;
+  thread_state state_;
+};
+
+/// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception too.
+class restored {
+public:
+  explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
+    std::uint64_t const id = this_thread_state.next_id;
+    this_thread_state = s.state_;
+    this_thread_state.next_id = id;
+  }
+  restored(restored const&) = delete;
+  restored& operator=(restored const&) = delete;
+  ~restored() {
+    std::uint64_t const id = this_thread_state.next_id;
+    this_thread_state = saved_;
+    this_thread_state.next_id = id;
+  }
+
+private:
+  thread_state saved_;
+};
+
+/// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and `std::async`.
+template <class F>
+auto carry(F f) {
+  return [f = static_cast<F&&>(f), s = thread_snapshot()](auto&&... x) mutable -> decltype(auto) {
+    restored const here(s);
+    return f(static_cast<decltype(x)&&>(x)...);
+  };
+}
 
 } // namespace varve
 
@@ -1072,11 +2200,7 @@ inline constexpr ints<1> keepdim{};
 // ---- varve/graph/fuse.hpp
 #include <tuple>
 
-// ---- varve/graph/graph.hpp
-#include <vector>
-
 // ---- varve/kernel/batch.hpp
-#include <bit>
 #include <cmath>
 #if VARVE_USE_XSIMD
 #pragma GCC diagnostic push
@@ -1091,6 +2215,11 @@ inline constexpr ints<1> keepdim{};
 #endif
 #include <xsimd/xsimd.hpp>
 #pragma GCC diagnostic pop
+#endif
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
@@ -1307,6 +2436,10 @@ template <class T> VARVE_INLINE batch<T> trunc(batch<T> x) { return std::trunc(x
 
 } // namespace varve::kernel
 
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/kernel/simd.hpp
 /// @file
 /// What all batches have in common: traits, partial loads and stores, horizontal folds, conditions as lanes, transposition.
@@ -1518,6 +2651,116 @@ inline constexpr op_handle handle = detail::make_handle<Tag>();
 
 } // namespace varve
 
+// ---- varve/graph/list.hpp
+#include <memory>
+namespace varve {
+
+/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every call counts, and an element of a
+/// vector is made by a chain of six. An index may be any integer.
+template <class T>
+class list {
+public:
+  constexpr list() = default;
+  constexpr list(std::size_t n, T const& x) { assign(n, x); }
+  constexpr list(T const* from, T const* to) {
+    reserve(static_cast<std::size_t>(to - from));
+    for (; from != to; ++from) push_back(*from);
+  }
+  constexpr list(list const& o) : list(o.data_, o.data_ + o.size_) {}
+  constexpr list(list&& o) noexcept : data_(o.data_), size_(o.size_), room_(o.room_) {
+    o.data_ = nullptr;
+    o.size_ = o.room_ = 0;
+  }
+  constexpr list& operator=(list const& o) {
+    if (this != &o) {
+      clear();
+      reserve(o.size_);
+      for (T const& x : o) push_back(x);
+    }
+    return *this;
+  }
+  constexpr list& operator=(list&& o) noexcept {
+    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
+    return *this;
+  }
+  constexpr ~list() { release(); }
+
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* data() { return data_; }
+  constexpr T const* data() const { return data_; }
+  constexpr T* begin() { return data_; }
+  constexpr T const* begin() const { return data_; }
+  constexpr T* end() { return data_ + size_; }
+  constexpr T const* end() const { return data_ + size_; }
+  constexpr T& operator[](std::ptrdiff_t k) { return data_[k]; }
+  constexpr T const& operator[](std::ptrdiff_t k) const { return data_[k]; }
+  constexpr T& back() { return data_[size_ - 1]; }
+  constexpr T const& back() const { return data_[size_ - 1]; }
+
+  constexpr void push_back(T const& x) {
+    if (size_ == room_) {
+      T const copy = x; // may lie in this list
+      reserve(room_ ? 2 * room_ : 16);
+      put(copy);
+    } else {
+      put(x);
+    }
+  }
+  constexpr void pop_back() {
+    --size_;
+    if constexpr (!plain) std::destroy_at(data_ + size_);
+  }
+  constexpr void clear() {
+    if constexpr (plain) size_ = 0;
+    else while (size_) pop_back();
+  }
+  constexpr void assign(std::size_t n, T const& x) {
+    clear();
+    reserve(n);
+    while (size_ < n) put(x);
+  }
+  constexpr void resize(std::size_t n) {
+    while (size_ > n) pop_back();
+    reserve(n);
+    while (size_ < n) put(T());
+  }
+  constexpr void reserve(std::size_t n) {
+    if (n <= room_) return;
+    T* p = nullptr;
+    if constexpr (plain) p = new T[n]{};
+    else p = std::allocator<T>().allocate(n);
+    for (std::size_t k = 0; k < size_; ++k) {
+      if constexpr (plain) p[k] = data_[k];
+      else std::construct_at(p + k, static_cast<T&&>(data_[k]));
+    }
+    std::size_t const size = size_;
+    release();
+    data_ = p, size_ = size, room_ = n;
+  }
+
+private:
+  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // zeroed memory costs nothing
+  T* data_ = nullptr;
+  std::size_t size_ = 0, room_ = 0;
+
+  constexpr void put(T const& x) {
+    if constexpr (plain) data_[size_] = x;
+    else std::construct_at(data_ + size_, x);
+    ++size_;
+  }
+  constexpr void release() {
+    if constexpr (plain) {
+      delete[] data_;
+    } else if (data_) {
+      clear();
+      std::allocator<T>().deallocate(data_, room_);
+    }
+  }
+};
+
+} // namespace varve
+
 // ---- varve/graph/graph.hpp
 namespace varve {
 
@@ -1546,10 +2789,10 @@ struct region {
 /// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
 /// Usable in constant expressions; `static_graph` is the form that outlives them.
 struct graph {
-  std::vector<node> nodes;
-  std::vector<int> edges;
-  std::vector<int> results;
-  std::vector<region> regions;
+  list<node> nodes;
+  list<int> edges;
+  list<int> results;
+  list<region> regions;
 };
 
 /// Array sizes of a frozen graph.
@@ -1575,8 +2818,8 @@ struct static_graph {
   }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
-    return {std::vector<node>(nodes, nodes + S.nodes), std::vector<int>(edges, edges + S.edges), std::vector<int>(results, results + S.results),
-            std::vector<region>(regions, regions + S.regions)};
+    return {list<node>(nodes, nodes + S.nodes), list<int>(edges, edges + S.edges), list<int>(results, results + S.results),
+            list<region>(regions, regions + S.regions)};
   }
   /// Number of nodes of an operator: `g.count(vv::sigmoid)`.
   template <class Op>
@@ -1713,7 +2956,7 @@ public:
 
   /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
   constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
-    std::vector<int> all(operands, operands + count), lifted;
+    list<int> all(operands, operands + count), lifted;
     for (graph_builder const* f : {&a, &b})
       for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
         bool known = false;
@@ -1759,7 +3002,7 @@ private:
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
   /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
-  constexpr void take_inputs(std::vector<int> const& lifted, graph_builder const& outer) {
+  constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
       int mine = -1;
@@ -1768,8 +3011,8 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    std::vector<node> sorted;
-    std::vector<int> now(nodes_.size(), 0);
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
     for (int k = 0; k < inputs_; ++k)
       for (std::size_t n = 0; n < nodes_.size(); ++n)
         if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
@@ -1788,11 +3031,289 @@ private:
 
   int inputs_ = 0, several_ = 1;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
-  std::vector<node> nodes_;
-  std::vector<int> edges_, results_, lifted_;
+  list<node> nodes_;
+  list<int> edges_, results_, lifted_;
 };
 
 } // namespace varve
+
+// ---- varve/graph/known.hpp
+#include <string_view>
+namespace varve {
+
+/// The operators that passes, planning and emission know by name. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
+enum class known : unsigned char {
+  placeholder, constant, pointwise, add, sub, mul, div, neg, cheap, convert,
+  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
+  gather, scatter_add, one_hot, arange, cond, getitem, other
+};
+
+namespace detail {
+struct known_name {
+  std::string_view name;
+  known what;
+};
+inline constexpr known_name known_pointwise[] = {
+    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
+    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
+    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
+    {"ne", known::cheap}};
+/// `clone` and `detach` are expansions that expand nothing.
+inline constexpr known_name known_others[] = {
+    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
+    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"getitem", known::getitem},
+    {"clone", known::expand}, {"detach", known::expand}};
+} // namespace detail
+
+/// Which operator a handle is.
+constexpr known identify(op_handle const& op) {
+  if (op.kind == op_kind::placeholder) return known::placeholder;
+  if (op.kind == op_kind::constant) return known::constant;
+  if (op.kind == op_kind::convert) return known::convert;
+  std::string_view const name = op.name;
+  if (op.kind == op_kind::pointwise) {
+    for (auto const& k : detail::known_pointwise)
+      if (k.name == name) return k.what;
+    return known::pointwise;
+  }
+  for (auto const& k : detail::known_others)
+    if (k.name == name) return k.what;
+  return known::other;
+}
+
+/// `identify` for every node of a graph, each distinct operator looked up once.
+constexpr list<known> identify(graph const& g) {
+  list<op_handle const*> seen;
+  list<known> what, all;
+  all.reserve(g.nodes.size());
+  for (node const& n : g.nodes) {
+    std::size_t k = 0;
+    while (k < seen.size() && seen[k] != n.op) ++k;
+    if (k == seen.size()) {
+      seen.push_back(n.op);
+      what.push_back(identify(*n.op));
+    }
+    all.push_back(what[k]);
+  }
+  return all;
+}
+
+constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
+constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
+constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
+
+} // namespace varve
+
+// ---- varve/graph/program.hpp
+/// @file
+/// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
+/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that an array of zeros costs the compiler
+/// nothing, however large; each has its `blank_` instead.
+namespace varve::loop {
+
+/// Where a buffer lives.
+enum class place : unsigned char { argument, result, arena };
+/// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
+struct buffer {
+  place where;
+  dtype type;
+  index_t number;
+  index_t elements;
+};
+
+/// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
+struct access {
+  int buffer;
+  index_t offset;
+  index_t stride[max_rank];
+};
+inline constexpr access blank_access{-1, 0, {}};
+
+/// One value computed in a loop body.
+enum class step_kind : unsigned char {
+  load,     // from memory
+  records,  // as many neighbours of a strided load as a vector has lanes, into that many slots
+  none,     // a slot that `records` fills
+  constant, // `value`
+  index,    // an affine function of the loop indices
+  op,       // a lane kernel
+  add,      // and so on: operators of which no kernel is needed
+  sub,
+  mul,
+  div,
+  convert,  // to `type` from `from`
+  sum,      // of all operands
+  greatest, // of all operands
+  least,    // of all operands
+  dot,      // sum of products of operand pairs
+  fma,      // a * b + c
+  fnma      // c - a * b
+};
+/// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
+struct step {
+  step_kind kind;
+  dtype type, from;
+  op_handle const* op;
+  bool wide; // rounded to `type` in a body of doubles
+  double value;
+  int access;
+  int args, count; // operands: `slots[args .. + count)`
+  int in[3];       // the first of them
+  int slot;
+};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
+
+/// What a loop body leaves behind.
+enum class sink_kind : unsigned char { store, sum, greatest, least };
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
+struct sink {
+  sink_kind kind;
+  bool product;
+  /// The buffer already holds a partial result.
+  bool accumulate;
+  int a, b;
+  int access;
+  /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
+  int level;
+};
+inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
+
+/// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
+enum class lane : unsigned char { f32, f64, wide };
+/// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
+struct body {
+  lane type;
+  int rank;
+  index_t extent[max_rank];
+  int vector;
+  int unroll;
+  int fixed_first, fixed_count; // steps before the innermost loop
+  int step_first, step_count;
+  int sink_first, sink_count;
+};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, 0, 0, 0, 0, 0, 0};
+
+/// One unit of execution.
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
+/// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
+/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
+struct stage {
+  stage_kind kind;
+  int number;
+  int out;
+  int in[3];
+  double value;
+};
+inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
+
+/// What a `matmul` or `call` stage does: the operator and what is known of its operands.
+struct call_info {
+  known what = known::other;
+  meta in[3]{}, out{};
+  attributes at{};
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`
+};
+
+/// A planned graph while it is being made.
+struct program {
+  list<buffer> buffers;
+  list<access> accesses;
+  list<step> steps;
+  list<int> slots;
+  list<sink> sinks;
+  list<body> bodies;
+  list<stage> stages;
+  list<call_info> calls;
+  list<meta> results;
+  index_t workspace = 0;
+};
+
+/// Array sizes of a frozen program.
+struct program_sizes {
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results;
+  static constexpr program_sizes of(program const& p) {
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
+            p.calls.size(), p.results.size()};
+  }
+  constexpr bool holds(program_sizes const& o) const {
+    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
+           stages >= o.stages && calls >= o.calls && results >= o.results;
+  }
+};
+
+/// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
+template <program_sizes S>
+struct static_program {
+  buffer buffers[S.buffers + 1]{};
+  access accesses[S.accesses + 1]{};
+  step steps[S.steps + 1]{};
+  int slots[S.slots + 1]{};
+  sink sinks[S.sinks + 1]{};
+  body bodies[S.bodies + 1]{};
+  stage stages[S.stages + 1]{};
+  call_info calls[S.calls + 1]{};
+  meta results[S.results + 1]{};
+  program_sizes used{};
+  index_t workspace = 0;
+  static constexpr program_sizes sizes = S;
+
+  /// Copies what fits; whether all did is `sizes.holds(used)`.
+  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
+    if (!S.holds(used)) return;
+    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
+    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results);
+  }
+
+private:
+  template <class T>
+  static constexpr void copy(T* to, list<T> const& from) {
+    for (T const& x : from) *to++ = x;
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/transpose.hpp
+namespace varve::loop {
+
+/// Rows of a square of lanes become its columns, in registers: `kernel::transpose`, for 256-bit registers with the fewest shuffles (24 for 8 x 8 floats).
+template <class T>
+VARVE_INLINE void transpose(kernel::batch<T>* r) {
+#if VARVE_USE_XSIMD && defined(__AVX__)
+  if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, float>) {
+    __m256 a[8], b[8];
+#pragma GCC unroll 4
+    for (int k = 0; k < 8; k += 2) {
+      a[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
+      a[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
+    }
+#pragma GCC unroll 2
+    for (int k = 0; k < 8; k += 4)
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        b[k + 2 * h] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0x44);
+        b[k + 2 * h + 1] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0xEE);
+      }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      r[k] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x20);
+      r[k + 4] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x31);
+    }
+    return;
+  } else if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, double>) {
+    __m256d const a = _mm256_unpacklo_pd(r[0], r[1]), b = _mm256_unpackhi_pd(r[0], r[1]), c = _mm256_unpacklo_pd(r[2], r[3]), d = _mm256_unpackhi_pd(r[2], r[3]);
+    r[0] = _mm256_permute2f128_pd(a, c, 0x20), r[1] = _mm256_permute2f128_pd(b, d, 0x20);
+    r[2] = _mm256_permute2f128_pd(a, c, 0x31), r[3] = _mm256_permute2f128_pd(b, d, 0x31);
+    return;
+  } else
+#endif
+  {
+    kernel::transpose<T>(r);
+  }
+}
+
+} // namespace varve::loop
 
 // ---- varve/kernel/constant_math.hpp
 /// @file
@@ -2053,6 +3574,12 @@ constexpr double pow(double x, double y) {
 } // namespace varve::kernel::constant
 
 // ---- varve/kernel/arithmetic.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /// @file
 /// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
 /// scalars and 0/1 in the lane type for batches; a condition is true where it is not 0.
@@ -2296,231 +3823,9 @@ VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
 
 } // namespace varve::kernel
 
-// ---- varve/graph/known.hpp
-#include <string_view>
-namespace varve {
-
-/// The operators that passes, planning and emission know by name. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class known : unsigned char {
-  placeholder, constant, pointwise, add, sub, mul, div, neg, cheap, convert,
-  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, one_hot, arange, cond, getitem, other
-};
-
-namespace detail {
-struct known_name {
-  std::string_view name;
-  known what;
-};
-inline constexpr known_name known_pointwise[] = {
-    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
-    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
-    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
-    {"ne", known::cheap}};
-/// `clone` and `detach` are expansions that expand nothing.
-inline constexpr known_name known_others[] = {
-    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
-    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"getitem", known::getitem},
-    {"clone", known::expand}, {"detach", known::expand}};
-} // namespace detail
-
-/// Which operator a handle is.
-constexpr known identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return known::placeholder;
-  if (op.kind == op_kind::constant) return known::constant;
-  if (op.kind == op_kind::convert) return known::convert;
-  std::string_view const name = op.name;
-  if (op.kind == op_kind::pointwise) {
-    for (auto const& k : detail::known_pointwise)
-      if (k.name == name) return k.what;
-    return known::pointwise;
-  }
-  for (auto const& k : detail::known_others)
-    if (k.name == name) return k.what;
-  return known::other;
-}
-
-/// `identify` for every node of a graph, each distinct operator looked up once.
-constexpr std::vector<known> identify(graph const& g) {
-  std::vector<op_handle const*> seen;
-  std::vector<known> what, all;
-  all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) {
-    std::size_t k = 0;
-    while (k < seen.size() && seen[k] != n.op) ++k;
-    if (k == seen.size()) {
-      seen.push_back(n.op);
-      what.push_back(identify(*n.op));
-    }
-    all.push_back(what[k]);
-  }
-  return all;
-}
-
-constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
-constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
-constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
-
-} // namespace varve
-
-// ---- varve/graph/program.hpp
-/// @file
-/// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `plan.hpp` produces it, `emit.hpp` turns it into machine code.
-namespace varve::loop {
-
-/// Where a buffer lives.
-enum class place : unsigned char { argument, result, arena };
-/// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
-struct buffer {
-  place where = place::arena;
-  dtype type = dtype::float32;
-  index_t number = 0;
-  index_t elements = 0;
-};
-
-/// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
-struct access {
-  int buffer = -1;
-  index_t offset = 0;
-  index_t stride[max_rank]{};
-};
-
-/// One value computed in a loop body.
-enum class step_kind : unsigned char {
-  load,     // from memory
-  records,  // as many neighbours of a strided load as a vector has lanes, into that many slots
-  none,     // a slot that `records` fills
-  constant, // `value`
-  index,    // an affine function of the loop indices
-  op,       // a lane kernel
-  convert,  // to `type` from `from`
-  sum,      // of all operands
-  greatest, // of all operands
-  least,    // of all operands
-  dot,      // sum of products of operand pairs
-  fma,      // a * b + c
-  fnma      // c - a * b
-};
-/// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
-struct step {
-  step_kind kind = step_kind::load;
-  dtype type = dtype::float32, from = dtype::float32;
-  op_handle const* op = nullptr;
-  bool wide = false; // rounded to `type` in a body of doubles
-  double value = 0;
-  int access = -1;
-  int args = 0, count = 0;
-  int slot = 0;
-};
-
-/// What a loop body leaves behind.
-enum class sink_kind : unsigned char { store, sum, greatest, least };
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
-struct sink {
-  sink_kind kind = sink_kind::store;
-  bool product = false;
-  /// The buffer already holds a partial result.
-  bool accumulate = false;
-  int a = 0, b = 0;
-  int access = -1;
-  /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
-  int level = -1;
-};
-
-/// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
-enum class lane : unsigned char { f32, f64, wide };
-/// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
-struct body {
-  lane type = lane::f32;
-  int rank = 0;
-  index_t extent[max_rank]{};
-  int vector = -1;
-  int unroll = 1;
-  int fixed_first = 0, fixed_count = 0; // steps before the innermost loop
-  int step_first = 0, step_count = 0;
-  int sink_first = 0, sink_count = 0;
-};
-
-/// One unit of execution.
-enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
-/// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
-/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-struct stage {
-  stage_kind kind = stage_kind::loops;
-  int number = 0;
-  int out = -1;
-  int in[3]{-1, -1, -1};
-  double value = 0;
-};
-
-/// What a `matmul` or `call` stage does: the operator and what is known of its operands.
-struct call_info {
-  known what = known::other;
-  meta in[3]{}, out{};
-  attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`
-};
-
-/// A planned graph while it is being made.
-struct program {
-  std::vector<buffer> buffers;
-  std::vector<access> accesses;
-  std::vector<step> steps;
-  std::vector<int> slots;
-  std::vector<sink> sinks;
-  std::vector<body> bodies;
-  std::vector<stage> stages;
-  std::vector<call_info> calls;
-  std::vector<meta> results;
-  index_t workspace = 0;
-};
-
-/// Array sizes of a frozen program.
-struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results;
-  static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
-            p.calls.size(), p.results.size()};
-  }
-  constexpr bool holds(program_sizes const& o) const {
-    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           stages >= o.stages && calls >= o.calls && results >= o.results;
-  }
-};
-
-/// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
-template <program_sizes S>
-struct static_program {
-  buffer buffers[S.buffers + 1]{};
-  access accesses[S.accesses + 1]{};
-  step steps[S.steps + 1]{};
-  int slots[S.slots + 1]{};
-  sink sinks[S.sinks + 1]{};
-  body bodies[S.bodies + 1]{};
-  stage stages[S.stages + 1]{};
-  call_info calls[S.calls + 1]{};
-  meta results[S.results + 1]{};
-  program_sizes used{};
-  index_t workspace = 0;
-  static constexpr program_sizes sizes = S;
-
-  /// Copies what fits; whether all did is `sizes.holds(used)`.
-  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
-    if (!S.holds(used)) return;
-    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results);
-  }
-
-private:
-  template <class T>
-  static constexpr void copy(T* to, std::vector<T> const& from) {
-    for (T const& x : from) *to++ = x;
-  }
-};
-
-} // namespace varve::loop
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 // ---- varve/graph/emit.hpp
 /// @file
@@ -2663,9 +3968,40 @@ VARVE_INLINE V converted(V const& x) {
 } // namespace detail
 
 namespace detail {
-/// Operand `K` of step `S`.
+/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
+template <class V>
+VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
+  return slot >= 0 ? now[slot] : fixed[~slot];
+}
+/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
+template <step_kind Kind, class V>
+VARVE_INLINE V arithmetic(V const& a, V const& b) {
+#if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
+  if constexpr (kernel::is_batch<V>) {
+    if constexpr (Kind == step_kind::add) return V(a.data + b.data);
+    else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
+    else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
+    else return V(a.data / b.data);
+  } else
+#endif
+  {
+    if constexpr (Kind == step_kind::add) return a + b;
+    else if constexpr (Kind == step_kind::sub) return a - b;
+    else if constexpr (Kind == step_kind::mul) return a * b;
+    else return a / b;
+  }
+}
+/// The kernel of an operator on the lane type.
+template <class V>
+constexpr auto kernel_of(op_handle const& op) {
+  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
+  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
+  else return op.simd_f64;
+}
+/// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
-VARVE_INLINE V const& operand(V const* fixed, V const* now) {
+VARVE_INLINE V const& term(V const* fixed, V const* now) {
   constexpr int slot = P::value.slots[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
@@ -2674,27 +4010,15 @@ VARVE_INLINE V const& operand(V const* fixed, V const* now) {
 template <class P, int S, class V, int... K>
 VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step s = P::value.steps[S];
-  using E = kernel::element_t<V>;
   if constexpr (s.wide && s.from == dtype::float32) {
     constexpr auto k = s.op->lane_f32;
-    float const a[] = {static_cast<float>(operand<P, S, K>(fixed, now))..., 0.0f};
+    float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
     return k(a);
   } else {
-    V const a[] = {operand<P, S, K>(fixed, now)..., V(E(0))};
-    if constexpr (kernel::is_batch<V> && std::is_same_v<E, float>) {
-      constexpr auto k = s.op->simd_f32;
-      return k(a);
-    } else if constexpr (kernel::is_batch<V>) {
-      constexpr auto k = s.op->simd_f64;
-      return k(a);
-    } else if constexpr (std::is_same_v<E, float>) {
-      constexpr auto k = s.op->lane_f32;
-      return k(a);
-    } else {
-      constexpr auto k = s.op->lane_f64;
-      if constexpr (s.wide) return rounded<s.type>(k(a));
-      else return k(a);
-    }
+    constexpr auto k = kernel_of<V>(*s.op);
+    V const a[] = {term<P, S, K>(fixed, now)..., V(kernel::element_t<V>(0))};
+    if constexpr (s.wide) return rounded<s.type>(k(a));
+    else return k(a);
   }
 }
 /// One of many terms goes to one of two partial results: half the latency.
@@ -2714,8 +4038,8 @@ template <class P, int S, class V, int... K>
 VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step_kind kind = P::value.steps[S].kind;
   V r[2];
-  if constexpr (kind == step_kind::dot) (take_product<K>(r, operand<P, S, 2 * K>(fixed, now), operand<P, S, 2 * K + 1>(fixed, now)), ...);
-  else (take<kind, K>(r, operand<P, S, K>(fixed, now)), ...);
+  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
+  else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
   if constexpr (sizeof...(K) > 1) {
     if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
     else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
@@ -2726,35 +4050,50 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 }
 } // namespace detail
 
-/// Computes step `S` from the values before the loop (`fixed`) and of this iteration (`now`).
-template <class P, int S, int Vector, class M, class V>
-VARVE_INLINE V compute(auto const& mem, index_t const* i, V const* fixed, V const* now) {
+/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <class P, int S, int Slot, int Vector, class M, class V>
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
-  if constexpr (s.kind == step_kind::load || s.kind == step_kind::index) {
+  if constexpr (s.kind == step_kind::none) {
+  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
+    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
+  } else if constexpr (s.kind == step_kind::fma) {
+    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::fnma) {
+    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
+    now[Slot] = k(a);
+  } else if constexpr (s.kind == step_kind::op) {
+    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+  } else if constexpr (s.kind == step_kind::load) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    if constexpr (s.kind == step_kind::load) {
-      return detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
-    } else {
-      V x = V(static_cast<E>(detail::position<P, s.access>(i)));
-      if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
-      if constexpr (s.count == 0) return x;
-      else if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(detail::operand<P, S, 0>(fixed, now) == x);
-      else return detail::operand<P, S, 0>(fixed, now) == x ? V(1) : V(0);
-    }
+    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+  } else if constexpr (s.kind == step_kind::records) {
+    constexpr access a = P::value.accesses[s.access];
+    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
+    for (int r = 0; r < static_cast<int>(kernel::lanes<E>); ++r) now[Slot + r] = kernel::load(p + r * a.stride[Vector]);
+    transpose<E>(now + Slot);
+  } else if constexpr (s.kind == step_kind::index) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
+    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+    if constexpr (s.count == 0) now[Slot] = x;
+    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
+    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
   } else if constexpr (s.kind == step_kind::constant) {
-    return V(static_cast<E>(s.value));
+    now[Slot] = V(static_cast<E>(s.value));
   } else if constexpr (s.kind == step_kind::convert) {
-    return detail::converted<s.type, s.from>(detail::operand<P, S, 0>(fixed, now));
-  } else if constexpr (s.kind == step_kind::fma) {
-    return detail::multiply_add<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
-  } else if constexpr (s.kind == step_kind::fnma) {
-    return detail::subtract_product<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
-  } else if constexpr (s.kind == step_kind::op) {
-    return detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
   } else {
-    return detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
 }
 
@@ -3275,55 +4614,12 @@ VARVE_INLINE void call(auto const& mem) {
 
 // ---- varve/graph/nest.hpp
 #include <limits>
-
-// ---- varve/graph/transpose.hpp
-namespace varve::loop {
-
-/// Rows of a square of lanes become its columns, in registers: `kernel::transpose`, for 256-bit registers with the fewest shuffles (24 for 8 x 8 floats).
-template <class T>
-VARVE_INLINE void transpose(kernel::batch<T>* r) {
-#if VARVE_USE_XSIMD && defined(__AVX__)
-  if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, float>) {
-    __m256 a[8], b[8];
-#pragma GCC unroll 4
-    for (int k = 0; k < 8; k += 2) {
-      a[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
-      a[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
-    }
-#pragma GCC unroll 2
-    for (int k = 0; k < 8; k += 4)
-#pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h) {
-        b[k + 2 * h] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0x44);
-        b[k + 2 * h + 1] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0xEE);
-      }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      r[k] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x20);
-      r[k + 4] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x31);
-    }
-    return;
-  } else if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, double>) {
-    __m256d const a = _mm256_unpacklo_pd(r[0], r[1]), b = _mm256_unpackhi_pd(r[0], r[1]), c = _mm256_unpacklo_pd(r[2], r[3]), d = _mm256_unpackhi_pd(r[2], r[3]);
-    r[0] = _mm256_permute2f128_pd(a, c, 0x20), r[1] = _mm256_permute2f128_pd(b, d, 0x20);
-    r[2] = _mm256_permute2f128_pd(a, c, 0x31), r[3] = _mm256_permute2f128_pd(b, d, 0x31);
-    return;
-  } else
-#endif
-  {
-    kernel::transpose<T>(r);
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/nest.hpp
 namespace varve::loop {
 
 /// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
 template <class P, int B>
 struct nest {
-  static constexpr body const& b = P::value.bodies[B];
+  static constexpr body b = P::value.bodies[B];
   using T = std::conditional_t<b.type == lane::f32, float, double>;
   using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
   static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
@@ -3344,9 +4640,9 @@ struct nest {
 
 private:
   template <int S>
-  static constexpr sink const& sink_at = P::value.sinks[b.sink_first + S];
+  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
   template <int S>
-  static constexpr access const& target = P::value.accesses[sink_at<S>.access];
+  static constexpr access target = P::value.accesses[sink_at<S>.access];
   template <int S>
   static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
 
@@ -3466,21 +4762,8 @@ private:
   }
   template <int First, int From, class M, class Mem, int... K>
   static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
-    (put<First + From + K, From + K, M>(mem, i, fixed, now), ...);
+    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
   }
-  template <int S, int Slot, class M, class Mem>
-  static VARVE_INLINE void put(Mem const& mem, index_t const* i, V const* fixed, V* now) {
-    constexpr step s = P::value.steps[S];
-    if constexpr (s.kind == step_kind::records) {
-      constexpr access a = P::value.accesses[s.access];
-      T const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-      for (int r = 0; r < width; ++r) now[Slot + r] = kernel::load(p + r * a.stride[b.vector]);
-      transpose<T>(now + Slot);
-    } else if constexpr (s.kind != step_kind::none) {
-      now[Slot] = compute<P, S, b.vector, M, V>(mem, i, fixed, now);
-    }
-  }
-
   template <int S>
   static constexpr T neutral() {
     constexpr auto k = sink_at<S>.kind;
@@ -3525,7 +4808,7 @@ namespace varve {
 struct rewriter {
   graph const& from;
   graph to{};
-  std::vector<int> now{};
+  list<int> now{};
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
@@ -3574,9 +4857,9 @@ constexpr graph cse(graph const& g) {
   rewriter w(g);
   std::size_t slots = 16;
   while (slots < 2 * g.nodes.size()) slots *= 2;
-  std::vector<int> table(slots, -1);
-  std::vector<std::size_t> used;
-  std::vector<known> const what = identify(g);
+  list<int> table(slots, -1);
+  list<std::size_t> used;
+  list<known> const what = identify(g);
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto start = [&] { // operations of one region are not visible in another
     for (std::size_t s : used) table[s] = -1;
@@ -3618,7 +4901,7 @@ namespace varve {
 
 /// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
 constexpr graph dce(graph const& g) {
-  std::vector<char> live(g.nodes.size(), 0);
+  list<char> live(g.nodes.size(), 0);
   for (int r : g.results) live[static_cast<std::size_t>(r)] = 1;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = g.nodes[n];
@@ -3640,10 +4923,10 @@ namespace detail {
 struct folder {
   graph const& g;
   rewriter w;
-  std::vector<known> what;       // of the old nodes
-  std::vector<known> made{};     // of the new nodes
-  std::vector<char> splat{};     // every element of the new node is `value`
-  std::vector<double> value{};
+  list<known> what;       // of the old nodes
+  list<known> made{};     // of the new nodes
+  list<char> splat{};     // every element of the new node is `value`
+  list<double> value{};
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
@@ -3763,7 +5046,7 @@ constexpr int folder::view(node nd, known k, int const* in) {
 constexpr int folder::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   known const k = what[static_cast<std::size_t>(n)];
-  std::vector<int> in;
+  list<int> in;
   in.reserve(static_cast<std::size_t>(nd.count) + 1);
   for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
   int same = -1;
@@ -3833,7 +5116,7 @@ constexpr void place_in_arena(program& p) {
     int from = -1, to = -1;
     index_t begin = 0, end = 0;
   };
-  std::vector<life> lives(p.buffers.size());
+  list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
     if (b < 0) return;
     life& l = lives[static_cast<std::size_t>(b)];
@@ -3902,11 +5185,11 @@ struct axis_index {
 
 /// One node at one index map.
 struct instance {
-  enum class form : unsigned char { value, alias, zero, load } as = form::value;
-  int node = 0;
-  int map = 0;  // first axis_index
-  int next = -1; // further instance of the node
-  int args = 0, count = 0;
+  enum class form : unsigned char { value, alias, zero, load } as;
+  int node;
+  int map;  // first axis_index
+  int next; // further instance of the node
+  int args, count;
 };
 
 /// Part of an iteration space.
@@ -3925,10 +5208,10 @@ constexpr dims squeeze(dims const& s) {
 /// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
   graph const& g;
-  std::vector<known> const& what;
-  std::vector<char> const& stored;     // the node has a buffer
-  std::vector<char> const& opaque;     // the node is never computed in a loop
-  std::vector<int> const& group;       // of a stored node
+  list<known> const& what;
+  list<char> const& stored;     // the node has a buffer
+  list<char> const& opaque;     // the node is never computed in a loop
+  list<int> const& group;       // of a stored node
 };
 
 struct unfolding {
@@ -3937,10 +5220,10 @@ struct unfolding {
   bool explore;   // follow all branches, without boxes
   int self = -1;  // while exploring: the root itself
   box range{};
-  std::vector<int> head{};
-  std::vector<axis_index> maps{};
-  std::vector<instance> all{};
-  std::vector<int> args{};
+  list<int> head{};
+  list<axis_index> maps{};
+  list<instance> all{};
+  list<int> args{};
   int highest = -1;
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
@@ -3969,10 +5252,8 @@ struct unfolding {
       if (same) return i;
     }
     int const id = static_cast<int>(all.size());
-    instance in;
-    in.node = n, in.map = static_cast<int>(maps.size()), in.next = head.data()[n];
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    all.push_back(in);
     head.data()[n] = id;
     if (n > highest) highest = n;
     return id;
@@ -4159,10 +5440,10 @@ enum class role : unsigned char { source, inlined, reduction, product, call };
 /// Roles and costs of all nodes of a graph.
 struct role_table {
   graph const& g;
-  std::vector<known> const& what;
-  std::vector<role> of{};
-  std::vector<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
-  std::vector<index_t> dense{};  // the part of it that varies with every element
+  list<known> const& what;
+  list<role> of{};
+  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
+  list<index_t> dense{};  // the part of it that varies with every element
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
   /// Cost of one operator without its operands.
@@ -4171,7 +5452,7 @@ struct role_table {
     return (k >= known::add && k <= known::cheap) ? 1 : 0;
   }
 
-  constexpr role_table(graph const& graph_, std::vector<known> const& what_) : g(graph_), what(what_) {
+  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
     of.reserve(n), weight.reserve(n), dense.reserve(n);
     for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
@@ -4278,26 +5559,25 @@ struct root {
   sink_kind kind = sink_kind::store;
   bool product = false, accumulate = false;
   int a = -1, b = -1; // instances
-  access at{};
+  access at = blank_access;
 };
 
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
-constexpr auto at(auto& v, int k) -> decltype(v[0])& { return v[static_cast<std::size_t>(k)]; }
 
 /// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
 constexpr lane lanes_for(unfolding const& u) {
   bool f32 = false, f64 = false, integers = false;
   for (instance const& i : u.all) {
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = at(u.f.g.nodes, i.node).out.type;
+    dtype const t = u.f.g.nodes[i.node].out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
   }
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
 /// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
-constexpr double vector_cost(body const& b, std::vector<access> const& acc, int d, int steps, int width) {
+constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;
   for (access const& a : acc)
     if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
@@ -4308,7 +5588,7 @@ constexpr double vector_cost(body const& b, std::vector<access> const& acc, int 
 
 /// Appends a stage that fills a buffer with the neutral element of a reduction.
 constexpr void fill(program& p, int buffer, sink_kind kind) {
-  stage s;
+  stage s = blank_stage;
   s.kind = stage_kind::fill;
   s.out = buffer;
   double const inf = std::numeric_limits<double>::infinity();
@@ -4324,8 +5604,7 @@ constexpr void fill(program& p, int buffer, sink_kind kind) {
 namespace varve::loop {
 
 /// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
-constexpr void lower(unfolding const& u, int rank, std::vector<root> const& roots, std::vector<int> const& buffer_of, program& p) {
-  using detail::at;
+constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
   graph const& g = u.f.g;
   // Plain pointers: each call saved is saved a thousand times in the compiler.
   instance const* const all = u.all.data();
@@ -4334,12 +5613,12 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   node const* const nodes = g.nodes.data();
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
-  body b;
+  body b = blank_body;
   b.type = detail::lanes_for(u);
 
   // Affine addresses over the iteration space: loads first, then sinks.
-  std::vector<access> acc;
-  std::vector<int> access_numbers(static_cast<std::size_t>(count), -1);
+  list<access> acc;
+  list<int> access_numbers(static_cast<std::size_t>(count), -1);
   int* const access_of = access_numbers.data();
   int steps = 0;
   for (int i = 0; i < count; ++i) {
@@ -4352,7 +5631,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
       steps += 1;
       continue;
     }
-    access a;
+    access a = blank_access;
     dims const stride = contiguous_strides(nd.out.sizes);
     for (int k = 0; k < nd.out.sizes.n; ++k) {
       if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
@@ -4409,7 +5688,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     for (int d = 0; d < b.rank; ++d)
       if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
   {
-    std::vector<access> const old = acc;
+    list<access> const old = acc;
     body const before = b;
     for (int l = 0; l < b.rank; ++l) {
       b.extent[l] = before.extent[order[l]];
@@ -4431,24 +5710,31 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   int const inner = b.rank - 1;
 
   // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
-  std::vector<int> by_node(static_cast<std::size_t>(count), 0);
+  list<int> by_node(static_cast<std::size_t>(count), 0);
   {
     std::size_t k = 0;
     for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
       for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
   }
-  std::vector<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
+  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
   int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
-  std::vector<char> exact(static_cast<std::size_t>(count), 0);
+  list<char> exact(static_cast<std::size_t>(count), 0);
   char* const rounded = exact.data(); // used by more than additions: the product itself is needed
   for (int i : by_node) {
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
+  auto sums_products = [&](instance const& in) { // then it is a dot product
+    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
+    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
+    return all_are;
+  };
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
     if (in.as != instance::form::value) continue;
     known const what = what_of[in.node];
+    if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
       int const a = resolved[args[in.args + k]];
       int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
@@ -4457,30 +5743,30 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     }
   }
   for (root const& r : roots) {
-    rounded[resolved[r.a]] = 1;
+    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
     if (r.product) rounded[resolved[r.b]] = 1;
   }
-  std::vector<step> fixed, varying;
+  list<step> fixed, varying;
   int const access_base = static_cast<int>(p.accesses.size());
   int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
   // Strided loads of neighbours (the fields of a record) come as whole vectors that are transposed in registers.
   auto records = [&](int first) {
-    std::vector<int> fields;
-    access const& like = at(acc, access_of[first]);
+    list<int> fields;
+    access const& like = acc[access_of[first]];
     for (int i = first; i >= 0; i = all[i].next) {
-      access const& a = at(acc, access_of[i]);
+      access const& a = acc[access_of[i]];
       bool same = a.buffer == like.buffer;
       for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
       if (same) fields.push_back(i);
     }
     for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && at(acc, access_of[fields[q]]).offset < at(acc, access_of[fields[q - 1]]).offset; --q) std::swap(fields[q], fields[q - 1]);
+      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
     int const n = static_cast<int>(fields.size());
-    if (n < width || at(acc, access_of[fields.back()]).offset - at(acc, access_of[fields[0]]).offset != n - 1) return;
+    if (n < width || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
     for (int k = 0; k < n; k += width) {
       int const start = k + width <= n ? k : n - width; // the last square overlaps
       for (int q = 0; q < width; ++q) {
-        step s;
+        step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
@@ -4490,17 +5776,21 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
       }
     }
   };
+  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
+  auto vanish = [&](int m) { // a product whose users multiply by themselves
+    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
+  };
   for (int i : by_node) {
     instance const& in = all[i];
     if (in.as == instance::form::alias || step_of[i] >= 0) continue;
     if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
       dtype const t = nodes[in.node].out.type;
-      if (at(acc, access_of[i]).stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
+      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
       if (step_of[i] >= 0) continue;
     }
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
-    step s;
+    step s = blank_step;
     s.type = nd.out.type, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
@@ -4516,38 +5806,47 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     bool invariant = true;
     if (int const a = access_of[i]; a >= 0) {
       s.access = access_base + a;
-      invariant = inner < 0 || at(acc, a).stride[inner] == 0;
+      invariant = inner < 0 || acc[a].stride[inner] == 0;
     }
-    if (in.as == instance::form::value)
+    auto take = [&](int a) {
+      p.slots.push_back(a);
+      if (s.count < 3) s.in[s.count] = a;
+      invariant = invariant && a < 0;
+      ++s.count;
+    };
+    if (sums_products(in)) {
+      s.kind = step_kind::dot;
       for (int k = 0; k < in.count; ++k) {
-        int const arg = slot[resolved[args[in.args + k]]];
-        p.slots.push_back(arg);
-        invariant = invariant && arg < 0;
-        ++s.count;
+        int const m = resolved[args[in.args + k]];
+        take(factor(m, 0)), take(factor(m, 1));
+        vanish(m);
       }
+    } else if (in.as == instance::form::value) {
+      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
+    }
     // a * b + c in one instruction, when the product is used in sums only
     if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
       for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
         int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
-        int const from = step_of[m];
-        if (from < 0 || rounded[m] || what_of[all[m].node] != known::mul || all[m].as != instance::form::value) continue;
-        step& product = at(varying, from);
-        if (product.kind != step_kind::op && product.kind != step_kind::none) continue;
+        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
         s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
-        int const x = at(p.slots, product.args), y = at(p.slots, product.args + 1);
-        s.args = static_cast<int>(p.slots.size());
-        p.slots.push_back(x), p.slots.push_back(y), p.slots.push_back(other);
+        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
         s.count = 3;
-        product.kind = step_kind::none;
+        vanish(m);
         break;
       }
     }
+    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
+      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
     s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
     slot[i] = invariant ? ~s.slot : s.slot;
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
+  for (root const& r : roots)
+    if (multiplies(r)) vanish(resolved[r.a]);
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
@@ -4555,17 +5854,18 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
 
   b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
   for (std::size_t r = 0; r < roots.size(); ++r) {
-    sink s;
+    sink s = blank_sink;
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
     s.a = slot[resolved[roots[r].a]];
     if (s.product) s.b = slot[resolved[roots[r].b]];
+    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;
-      while (level > 0 && at(acc, first_sink + static_cast<int>(r)).stride[level - 1] == 0) --level;
+      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
       s.level = level < b.rank || b.rank == 0 ? level : -1;
       bool again = s.level < 0; // an outer loop comes back to the same element
-      for (int l = 0; l < level; ++l) again = again || at(acc, first_sink + static_cast<int>(r)).stride[l] == 0;
+      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
       if (again && !s.accumulate) {
         fill(p, roots[r].at.buffer, s.kind);
         s.accumulate = true;
@@ -4574,7 +5874,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     p.sinks.push_back(s);
   }
   for (access const& a : acc) p.accesses.push_back(a);
-  stage st;
+  stage st = blank_stage;
   st.number = static_cast<int>(p.bodies.size());
   p.bodies.push_back(b);
   p.stages.push_back(st);
@@ -4592,14 +5892,13 @@ struct member {
 };
 
 /// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
-constexpr void seed(unfolding& u, role_table const& roles, std::vector<int> const& buffer_of, member const& m, std::vector<root>& roots) {
-  using detail::at;
+constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
   graph const& g = roles.g;
-  node const& nd = at(g.nodes, m.node);
+  node const& nd = g.nodes[m.node];
   axis_index map[max_rank]{};
-  role const kind = m.copy_to < 0 ? at(roles.of, m.node) : role::inlined;
+  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
   root r;
-  r.at.buffer = m.copy_to < 0 ? at(buffer_of, m.node) : m.copy_to;
+  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
   dims const out = contiguous_strides(nd.out.sizes);
   if (kind == role::inlined || kind == role::source) {
     unfolding::identity(nd.out.sizes, map);
@@ -4611,11 +5910,11 @@ constexpr void seed(unfolding& u, role_table const& roles, std::vector<int> cons
   }
   bool const unrolled = roles.unrolls(m.node);
   int const a = roles.input(nd, 0);
-  dims const& s = at(g.nodes, a).out.sizes;
+  dims const& s = g.nodes[a].out.sizes;
   if (kind == role::product) { // mm with one row or column
     bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
     int const b = roles.input(nd, 1);
-    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = at(g.nodes, b).out.sizes[tb ? 0 : 1];
+    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
     r.kind = sink_kind::sum, r.product = true;
     bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
     index_t const free = rows > 1 ? rows : cols;
@@ -4633,7 +5932,7 @@ constexpr void seed(unfolding& u, role_table const& roles, std::vector<int> cons
     }
     return;
   }
-  r.kind = at(roles.what, m.node) == known::sum ? sink_kind::sum : at(roles.what, m.node) == known::amax ? sink_kind::greatest : sink_kind::least;
+  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
   bool const keep = nd.at[1][0] != 0;
   dims stride; // of the result, per axis of the operand
   for (int k = 0, o = 0; k < s.n; ++k) {
@@ -4695,24 +5994,24 @@ private:
   struct one_group {
     dims space;
     int call = -1;
-    std::vector<member> members{};
+    list<member> members{};
   };
   graph const& g;
-  std::vector<known> what;
+  list<known> what;
   role_table roles;
-  std::vector<char> stored{}, opaque{};
-  std::vector<int> group{}, buffer_of{};
-  std::vector<member> copies{};
-  std::vector<one_group> groups{};
+  list<char> stored{}, opaque{};
+  list<int> group{}, buffer_of{};
+  list<member> copies{};
+  list<one_group> groups{};
   program p{};
 
-  constexpr int input(node const& n, int k) const { return detail::at(g.edges, n.first + k); }
+  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
   constexpr void store(int n) {
-    if (detail::at(what, n) != known::placeholder) detail::at(stored, n) = 1;
+    if (what[n] != known::placeholder) stored[n] = 1;
   }
   /// The node whose buffer holds the elements of `n`: reshapes are free.
   constexpr int base(int n) const {
-    while (detail::at(what, n) == known::reshape && !detail::at(stored, n)) n = input(detail::at(g.nodes, n), 0);
+    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
     return n;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
@@ -4721,20 +6020,20 @@ private:
   }
   constexpr void results() {
     region const& r = g.regions[0];
-    for (int k = 0; k < r.inputs; ++k) detail::at(buffer_of, r.node_first + k) = new_buffer(detail::at(g.nodes, r.node_first + k), place::argument, k);
+    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
     for (int k = 0; k < r.result_count; ++k) {
-      int const n = detail::at(g.results, r.result_first + k), b = base(n);
-      int const buffer = new_buffer(detail::at(g.nodes, n), place::result, k);
-      p.results.push_back(detail::at(g.nodes, n).out);
-      if (detail::at(what, b) == known::placeholder || detail::at(stored, b)) copies.push_back({n, buffer});
-      else detail::at(stored, b) = 1, detail::at(buffer_of, b) = buffer;
+      int const n = g.results[r.result_first + k], b = base(n);
+      int const buffer = new_buffer(g.nodes[n], place::result, k);
+      p.results.push_back(g.nodes[n].out);
+      if (what[b] == known::placeholder || stored[b]) copies.push_back({n, buffer});
+      else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
   /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
-    std::vector<int> seen(g.nodes.size(), -1);
+    list<int> seen(g.nodes.size(), -1);
     for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
       if (!stored[k]) continue;
       if (opaque[k]) {
@@ -4742,7 +6041,7 @@ private:
         for (int e = 0; e < g.nodes[k].count; ++e) {
           int const b = base(input(g.nodes[k], e));
           store(b);
-          if (detail::at(group, b) > after) after = detail::at(group, b);
+          if (group[b] > after) after = group[b];
         }
         if (what[k] == known::getitem) { // written by its operand
           group[k] = after;
@@ -4757,13 +6056,12 @@ private:
     for (member const& c : copies) stable = join(c, seen) && stable;
     return stable;
   }
-  constexpr bool join(member const& m, std::vector<int>& seen) {
-    using detail::at;
-    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(at(g.nodes, m.node).out.sizes);
+  constexpr bool join(member const& m, list<int>& seen) {
+    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
     facts const f{g, what, stored, opaque, group};
     unfolding u(f, -1, true);
     u.self = m.copy_to < 0 ? m.node : -1;
-    std::vector<root> none;
+    list<root> none;
     seed(u, roles, buffer_of, m, none);
     std::size_t const seeds = u.all.size();
     u.run();
@@ -4771,112 +6069,111 @@ private:
     bool stable = true;
     for (instance const& i : u.all) {
       int n = i.node;
-      if (i.as != instance::form::load || at(what, n) == known::placeholder) continue;
+      if (i.as != instance::form::load || what[n] == known::placeholder) continue;
       bool const linear = !u.is_leaf(n);
-      if (linear) n = base(input(at(g.nodes, n), 0));
-      if (at(what, n) == known::placeholder) continue;
-      if (!at(stored, n)) {
-        at(stored, n) = 1;
+      if (linear) n = base(input(g.nodes[n], 0));
+      if (what[n] == known::placeholder) continue;
+      if (!stored[n]) {
+        stored[n] = 1;
         stable = false;
         continue;
       }
-      bool const together = !linear && at(roles.of, n) == role::inlined && u.is_identity(i, space);
-      int const after = at(group, n) + (together ? 0 : 1);
+      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
+      int const after = group[n] + (together ? 0 : 1);
       if (after > earliest) earliest = after;
     }
     int j = earliest;
-    while (j < static_cast<int>(groups.size()) && (at(groups, j).call >= 0 || !(at(groups, j).space == space))) ++j;
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
     // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
-    std::vector<char> needed(u.all.size(), 0);
+    list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
-    std::vector<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
+    list<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
     for (int n = 0; n <= u.highest; ++n) {
-      int const h = at(u.head, n);
-      if (h < 0 || at(u.all, h).next < 0 || at(u.all, h).as != instance::form::value) continue;
-      node const& nd = at(g.nodes, n);
-      index_t c = role_table::own(at(what, n));
-      for (int k = 0; k < nd.count; ++k) c += at(again, input(nd, k));
-      at(again, n) = c;
+      int const h = u.head[n];
+      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
+      node const& nd = g.nodes[n];
+      index_t c = role_table::own(what[n]);
+      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
+      again[n] = c;
     }
     int const own = m.copy_to < 0 ? m.node : -1;
     for (int n = u.highest; n >= 0; --n) {
-      int const h = at(u.head, n);
+      int const h = u.head[n];
       if (h < 0) continue;
       int maps = 0;
-      for (int i = h; i >= 0; i = at(u.all, i).next) maps += at(needed, i);
+      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && at(u.all, h).as == instance::form::value && at(what, n) != known::constant && at(what, n) != known::arange) {
-        index_t const size = numel(at(g.nodes, n).out.sizes), w = at(roles.weight, n);
+      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange) {
+        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (at(again, n) >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && at(seen, n) >= 0 && at(seen, n) != j);
-        at(seen, n) = j;
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
+        seen[n] = j;
       }
       if (keep) {
-        at(stored, n) = 1;
+        stored[n] = 1;
         stable = false;
         continue;
       }
-      for (int i = h; i >= 0; i = at(u.all, i).next)
-        for (int k = 0; k < at(u.all, i).count; ++k) at(needed, at(u.args, at(u.all, i).args + k)) = 1;
+      for (int i = h; i >= 0; i = u.all[i].next)
+        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
     }
     if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    at(groups, j).members.push_back(m);
-    if (m.copy_to < 0) at(group, m.node) = j;
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
   constexpr void branch(int n) {
-    node const& nd = detail::at(g.nodes, n);
-    region const& r = detail::at(g.regions, nd.regions_first);
-    stage s;
+    node const& nd = g.nodes[n];
+    region const& r = g.regions[nd.regions_first];
+    stage s = blank_stage;
     s.kind = stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.region = nd.regions_first, c.operands = nd.count - 1, c.results = r.result_count;
-    s.in[0] = detail::at(buffer_of, base(input(nd, 0)));
+    s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = 1; k < nd.count; ++k) p.slots.push_back(detail::at(buffer_of, base(input(nd, k))));
+    for (int k = 1; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? detail::at(buffer_of, n) : -1);
+    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
-      if (node const& item = detail::at(g.nodes, m); detail::at(what, m) == known::getitem && input(item, 0) == n)
-        detail::at(p.slots, s.in[2] + static_cast<int>(item.at[0][0])) = detail::at(buffer_of, m);
+      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
+        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     for (int k = 0; k < c.results; ++k) { // results nobody uses are written all the same
-      int const result = detail::at(g.results, r.result_first + k);
-      if (detail::at(p.slots, s.in[2] + k) < 0) detail::at(p.slots, s.in[2] + k) = new_buffer(detail::at(g.nodes, result), place::arena, 0);
+      int const result = g.results[r.result_first + k];
+      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[result], place::arena, 0);
     }
     p.calls.push_back(c);
     p.stages.push_back(s);
   }
   constexpr void call(int n) {
-    if (detail::at(what, n) == known::cond) return branch(n);
-    node const& nd = detail::at(g.nodes, n);
-    stage s;
-    s.kind = detail::at(what, n) == known::mm ? stage_kind::matmul : stage_kind::call;
+    if (what[n] == known::cond) return branch(n);
+    node const& nd = g.nodes[n];
+    stage s = blank_stage;
+    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = detail::at(what, n), c.out = nd.out, c.at = nd.at;
-    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = detail::at(g.nodes, input(nd, k)).out;
+    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
-    s.out = detail::at(buffer_of, n);
-    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = detail::at(buffer_of, base(input(nd, k)));
+    s.out = buffer_of[n];
+    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
     p.stages.push_back(s);
   }
   /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
   constexpr void boxes(int j) {
-    using detail::at;
-    one_group const& gr = at(groups, j);
+    one_group const& gr = groups[j];
     facts const f{g, what, stored, opaque, group};
     unfolding u(f, j, false);
-    std::vector<box> todo(1);
+    list<box> todo(1, box{});
     for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
     bool split = false;
     while (!todo.empty()) {
       u.clear();
       u.range = todo.back();
       todo.pop_back();
-      std::vector<root> roots;
+      list<root> roots;
       for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
       u.run();
       if (u.cut_dim >= 0) {
@@ -4972,27 +6269,28 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   detail::run_blocks<P, stages>(mem, std::make_integer_sequence<int, (stages + 63) / 64>{});
 }
 
-/// The program of the graph that `Make{}()` computes, as a constant. It is computed once when it fits a usual size, else twice.
-template <class Make>
-struct compiled {
-private:
-  template <program_sizes S>
+namespace detail {
+/// The program in arrays of size `S`.
+template <class Make, program_sizes S>
+struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
     graph const better = optimize(traced);
     program const p = plan(better);
     return static_program<S>(p);
   }
-  static constexpr program_sizes usual{32, 192, 256, 512, 32, 16, 32, 12, 16};
-  static constexpr auto first = build<usual>();
-  static constexpr auto fit() {
-    if constexpr (usual.holds(first.used)) return first;
-    else return build<first.used>();
-  }
+  static constexpr auto value = build();
+};
+inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16};
+template <class Make, class First = built<Make, usual>>
+using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
+} // namespace detail
 
-public:
+/// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual size, else twice; what is not used of
+/// the size is zeros, which cost nothing.
+template <class Make>
+struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
-  static constexpr auto value = fit();
 };
 
 } // namespace varve::loop
@@ -5107,68 +6405,253 @@ constexpr fused<F> fuse(F const&) {
 
 } // namespace varve
 
-// ---- varve/value/strided.hpp
+// ---- varve/graph/interpret.hpp
+#include <vector>
+
+// ---- varve/dispatch/higher_order.hpp
+#include <functional>
+#include <mutex>
+
+// ---- varve/dispatch/schema.hpp
 namespace varve {
 
-/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on it, in both worlds.
-struct layout {
-  dims sizes{};
-  dims strides{};
-  index_t offset = 0;
-  /// False when no strides express the requested shape: the elements must be copied to row-major order first.
-  bool expressible = true;
-  /// Elements follow one another in row-major order.
-  constexpr bool contiguous() const {
-    index_t expected = 1;
-    for (int k = sizes.n - 1; k >= 0; --k) {
-      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
-      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
+/// One argument or result of an operator in PyTorch's notation: `Tensor(a!) self`, `int[] dim`, `bool keepdim=False`.
+struct schema_argument {
+  std::string type, name, default_value;
+  /// The alias set, `a` in `Tensor(a!)`; empty for fresh values.
+  std::string alias;
+  bool mutated = false, keyword_only = false;
+
+  bool is_tensor() const { return type.rfind("Tensor", 0) == 0; }
+};
+
+/// What an operator takes and gives: `name(arguments) -> results`, as PyTorch writes it.
+struct operator_schema {
+  std::string name;
+  std::vector<schema_argument> arguments, results;
+
+  /// Reads a schema; `value_error` shows what was expected where.
+  static operator_schema parse(std::string_view text);
+  /// Number of tensor arguments, which are operands, and of others, which are attributes.
+  int operands() const {
+    int n = 0;
+    for (auto const& a : arguments) n += a.is_tensor();
+    return n;
+  }
+  int attributes() const { return static_cast<int>(arguments.size()) - operands(); }
+  bool mutates() const {
+    for (auto const& a : arguments)
+      if (a.mutated) return true;
+    return false;
+  }
+  /// Index among the operands of the one whose memory result r shares, or -1.
+  int aliased_operand(int r) const {
+    std::string const& set = results[static_cast<std::size_t>(r)].alias;
+    int k = 0;
+    for (auto const& a : arguments) {
+      if (!a.is_tensor()) continue;
+      if (!set.empty() && a.alias == set) return k;
+      ++k;
     }
+    return -1;
+  }
+};
+/// The text that `operator_schema::parse` reads back.
+std::string to_string(operator_schema const& s);
+
+namespace detail {
+class schema_reader {
+public:
+  explicit schema_reader(std::string_view text) : text_(text) {}
+  operator_schema read() {
+    operator_schema s;
+    s.name = word("the operator's name", ":.");
+    expect("(");
+    bool keyword_only = false;
+    if (!accept(")")) {
+      do {
+        if (accept("*")) {
+          keyword_only = true;
+          continue;
+        }
+        s.arguments.push_back(argument(true));
+        s.arguments.back().keyword_only = keyword_only;
+      } while (accept(","));
+      expect(")");
+    }
+    expect("->");
+    if (accept("(")) {
+      if (!accept(")")) {
+        do s.results.push_back(argument(false));
+        while (accept(","));
+        expect(")");
+      }
+    } else {
+      s.results.push_back(argument(false));
+    }
+    if (skip(); at_ != text_.size()) fail("the end");
+    return s;
+  }
+
+private:
+  static bool letter(char c, std::string_view more) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || more.find(c) != more.npos; }
+  [[noreturn]] void fail(char const* expected) const {
+    throw value_error(("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1)).c_str());
+  }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool accept(std::string_view s) {
+    skip();
+    if (text_.substr(at_, s.size()) != s) return false;
+    at_ += s.size();
     return true;
   }
-};
-
-/// Row-major layout of a shape.
-constexpr layout contiguous_layout(dims const& sizes) { return {sizes, contiguous_strides(sizes), 0, true}; }
-
-/// A pointer with a layout: how kernels of non-pointwise operators see their operands, static or dynamic.
-template <class T>
-struct strided {
-  T* data;
-  dims sizes;
-  dims strides;
-
-  constexpr T& at(dims const& index) const {
-    index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
-    return data[o];
+  void expect(char const* s) {
+    if (!accept(s)) fail(s);
   }
-};
-
-/// Calls `f(index)` for every index of a shape in row-major order.
-template <class F>
-constexpr void for_each_index(dims const& sizes, F&& f) {
-  for (int k = 0; k < sizes.n; ++k)
-    if (sizes[k] == 0) return;
-  dims index = sizes;
-  for (int k = 0; k < index.n; ++k) index[k] = 0;
-  while (true) {
-    f(static_cast<dims const&>(index));
-    int k = sizes.n - 1;
-    for (; k >= 0; --k) {
-      if (++index[k] < sizes[k]) break;
-      index[k] = 0;
+  std::string word(char const* expected, std::string_view more = "") {
+    skip();
+    std::size_t const from = at_;
+    while (at_ < text_.size() && letter(text_[at_], more)) ++at_;
+    if (at_ == from) fail(expected);
+    return std::string(text_.substr(from, at_ - from));
+  }
+  schema_argument argument(bool named) {
+    schema_argument a;
+    a.type = word("a type");
+    if (accept("(")) {
+      a.alias = word("an alias set");
+      a.mutated = accept("!");
+      expect(")");
     }
-    if (k < 0) return;
+    if (accept("[")) {
+      a.type += "[" + (accept("]") ? "]" : word("a count") + "]");
+      if (a.type.back() != ']' || a.type[a.type.size() - 2] != '[') expect("]");
+    }
+    if (accept("?")) a.type += "?";
+    if (named) a.name = word("the argument's name");
+    else if (skip(); at_ < text_.size() && letter(text_[at_], "")) a.name = word("a name");
+    if (named && accept("=")) a.default_value = word("a default", "-.[]");
+    return a;
   }
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+} // namespace detail
+
+inline operator_schema operator_schema::parse(std::string_view text) { return detail::schema_reader(text).read(); }
+
+inline std::string to_string(operator_schema const& s) {
+  auto const one = [](schema_argument const& a) {
+    std::string t = a.type.substr(0, a.type.find_first_of("[?"));
+    if (!a.alias.empty()) t += "(" + a.alias + (a.mutated ? "!)" : ")");
+    t += a.type.substr(t.find('(') == t.npos ? t.size() : t.find('('));
+    if (!a.name.empty()) t += " " + a.name;
+    return a.default_value.empty() ? t : t + "=" + a.default_value;
+  };
+  std::string r = s.name + "(";
+  bool keyword_only = false;
+  for (std::size_t k = 0; k < s.arguments.size(); ++k) {
+    if (k) r += ", ";
+    if (s.arguments[k].keyword_only && !keyword_only) {
+      r += "*, ";
+      keyword_only = true;
+    }
+    r += one(s.arguments[k]);
+  }
+  r += ") -> ";
+  if (s.results.size() == 1) return r + one(s.results[0]);
+  r += "(";
+  for (std::size_t k = 0; k < s.results.size(); ++k) r += (k ? ", " : "") + one(s.results[k]);
+  return r + ")";
 }
 
-/// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
-constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
-  dims r = to;
-  int const shift = to.n - sizes.n;
-  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
-  return r;
+} // namespace varve
+
+// ---- varve/dispatch/resolve.hpp
+namespace varve {
+
+/// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as fallthrough.
+struct kernel_inventory {
+  std::uint32_t direct = 0; ///< bit k: a kernel for runtime key k
+  std::uint32_t fallthrough = 0;
+  bool autograd = false, composite_implicit = false, composite_explicit = false, composite_explicit_non_functional = false;
+
+  static constexpr std::uint32_t bit(dispatch_key k) { return 1u << static_cast<int>(k); }
+  constexpr bool has(dispatch_key k) const { return direct & bit(k); }
+  constexpr bool skips(dispatch_key k) const { return fallthrough & bit(k); }
+  constexpr bool has_backend_kernel() const {
+    return direct & (bit(dispatch_key::cpu) | bit(dispatch_key::other) | bit(dispatch_key::private_use) | bit(dispatch_key::meta));
+  }
+  /// Notes a kernel for a key, aliases included.
+  constexpr kernel_inventory& add(dispatch_key k) {
+    if (k == dispatch_key::autograd) autograd = true;
+    else if (k == dispatch_key::composite_implicit) composite_implicit = true;
+    else if (k == dispatch_key::composite_explicit) composite_explicit = true;
+    else if (k == dispatch_key::composite_explicit_non_functional) composite_explicit_non_functional = true;
+    else direct |= bit(k);
+    return *this;
+  }
+  constexpr kernel_inventory& skip(dispatch_key k) { return fallthrough |= bit(k), *this; }
+};
+
+/// Where the kernel of an operator for one key comes from.
+enum class resolution : std::uint8_t {
+  missing,
+  direct,
+  composite_explicit_non_functional,
+  composite_explicit,
+  composite_implicit,
+  autograd,
+  fallback,    ///< the kernel that all operators share at the key
+  fallthrough, ///< none: the key is passed over
+  ambiguous    ///< `autograd_other` with a composite and a backend kernel: neither is right for all (DK-6)
+};
+
+/// The one rule by which a kernel is found, for static stacks and for tables of tensors alike (DK-5).
+constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const& fallbacks, dispatch_key k) {
+  if (op.skips(k)) return resolution::fallthrough;
+  if (op.has(k)) return resolution::direct;
+  if (is_backend(k)) {
+    if (op.composite_explicit_non_functional) return resolution::composite_explicit_non_functional;
+    if (op.composite_explicit) return resolution::composite_explicit;
+  }
+  if (is_backend(k) || is_autograd(k)) {
+    // An autograd key takes the composite when the backend beneath has no kernel of its own, whose gradient another would be.
+    dispatch_key const beneath = is_backend(k) ? k : static_cast<dispatch_key>(static_cast<int>(dispatch_key::cpu) + static_cast<int>(k) - static_cast<int>(dispatch_key::autograd_cpu));
+    if (op.composite_implicit && k == dispatch_key::autograd_other && op.has_backend_kernel()) return resolution::ambiguous;
+    if (op.composite_implicit && !op.has(beneath) && !op.composite_explicit && !op.composite_explicit_non_functional) return resolution::composite_implicit;
+  }
+  if (is_autograd(k) && op.autograd) return resolution::autograd;
+  if (fallbacks.has(k)) return resolution::fallback;
+  if (fallbacks.skips(k)) return resolution::fallthrough;
+  return resolution::missing;
+}
+
+/// Keys at which a call of the operator stops: all but its fallthroughs (DK-7).
+constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory const& fallbacks) {
+  dispatch_key_set s;
+  for (int k = 1; k < dispatch_key_count; ++k)
+    if (resolve(op, fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) s |= static_cast<dispatch_key>(k);
+  return s;
+}
+
+/// What every operator has without registration: nothing happens at these keys.
+inline constexpr kernel_inventory built_in_fallbacks = [] {
+  kernel_inventory f;
+  for (dispatch_key k : {dispatch_key::transform_back, dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
+                         dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
+    f.skip(k);
+  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
+  return f;
+}();
+/// The kernels of an operator that is defined by its rules.
+inline constexpr kernel_inventory built_in_kernels = kernel_inventory{}.add(dispatch_key::cpu).add(dispatch_key::meta);
+
+/// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the highest (DK-2).
+constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded, dispatch_key_set stops) {
+  return (((arguments | included) - excluded) & stops).highest();
 }
 
 } // namespace varve
@@ -5353,19 +6836,49 @@ constexpr void refuse_confusion() {
 }
 } // namespace detail
 
+namespace detail {
+/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed program.
+template <int Level, class I, class X, class... Rest>
+VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
+  if constexpr (at_level<X, Level>)
+    if (!found || !found->alive()) found = &x.in;
+  if constexpr ((at_level<Rest, Level> || ...)) look<Level>(found, rest...);
+}
+} // namespace detail
+
 /// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
 template <class... X>
 constexpr auto innermost(X const&... x) {
-  using I = innermost_t<X...>;
-  detail::refuse_confusion<X...>();
-  I const* found = nullptr;
-  auto look = [&](auto const& v) {
-    if constexpr (detail::one_transform<X...> && at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
-      if (!found || !found->alive()) found = &v.in;
-  };
-  (look(x), ...);
+  static_assert((detail::refuse_confusion<X...>(), true)); // leaves no call behind
+  innermost_t<X...> const* found = nullptr;
+  detail::look<top_level<X...>>(found, x...);
   return *found;
 }
+
+namespace detail {
+/// The key of one interpreter of a static stack.
+template <class I>
+inline constexpr dispatch_key key_of_interpreter = requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
+template <class V>
+constexpr dispatch_key_set keys_of_value() {
+  if constexpr (is_seen<V>) return keys_of_value<decltype(V::value)>() | key_of_interpreter<typename V::interpreter>;
+  else return is_proxy_base<V> ? dispatch_key_set(dispatch_key::meta) : default_keys;
+}
+template <class... X>
+constexpr dispatch_key_set keys_at_top() {
+  if constexpr (top_level<X...> > 0) return default_keys | key_of_interpreter<innermost_t<X...>>;
+  else return ((is_proxy_base<base_of<X>> ? dispatch_key_set(dispatch_key::meta) : default_keys) | ... | dispatch_key_set());
+}
+inline constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
+} // namespace detail
+
+/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what is inside.
+template <class V>
+inline constexpr dispatch_key_set keys_of = detail::keys_of_value<std::remove_cvref_t<V>>();
+/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack is ordered by levels: only the innermost
+/// interpreter's key is there, lowering removes it.
+template <class... X>
+inline constexpr dispatch_key static_key = key_of_call(detail::keys_at_top<X...>(), {}, {}, detail::built_in_stops);
 
 namespace detail {
 struct static_base;
@@ -5387,7 +6900,7 @@ constexpr auto base_tag() {
 /// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
-  if constexpr (top_level<X...> > 0) {
+  if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
     else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
@@ -5419,495 +6932,110 @@ struct backend<detail::static_base> {
 
 } // namespace varve
 
-// ---- varve/value/storage.hpp
-#include <atomic>
-#include <new>
-#if defined(__has_include)
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#endif
-#endif
-
+// ---- varve/dispatch/dispatch_table.hpp
 namespace varve {
 
-namespace detail {
-/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
-inline bool single_threaded() {
-#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
-  return __libc_single_threaded;
-#else
-  return false;
-#endif
-}
-
-/// Count of owners, shared between threads.
-struct reference_count {
-  std::atomic<std::uint32_t> n{1};
-  void add() {
-    if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    else n.fetch_add(1, std::memory_order_relaxed);
-  }
-  /// True when the last owner has gone.
-  bool drop() {
-    if (single_threaded()) {
-      auto const left = n.load(std::memory_order_relaxed) - 1;
-      n.store(left, std::memory_order_relaxed);
-      return left == 0;
-    }
-    return n.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  }
+/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to lower ones.
+struct boxed_kernel {
+  tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
+  void* self = nullptr;
+};
+/// A rule of one operator for one kind of interpreter (FS-14), with what it was made of.
+struct interpreter_rule {
+  tensor (*call)(void* self, layer& in, boxed_op const& op, boxed_args const& x) = nullptr;
+  void* self = nullptr;
+  char const* kind = "";
 };
 
-/// Bytes of a tensor's block; small tensors keep their data inside.
-inline constexpr std::size_t block_bytes = 320;
-
-/// Blocks given back by this thread, for its next tensors. Trivially destructible, so that reading it needs no guard.
-struct block_list {
-  void* first = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending
-  bool adopted = false; // its end gives the blocks back
+/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering makes another.
+struct dispatch_table {
+  dispatch_key_set stops;
+  kernel_inventory kernels;
+  boxed_kernel at[dispatch_key_count];
+  static constexpr int most_rules = 6;
+  interpreter_rule rules[most_rules];
+  /// The kernel that runs under a transform in place of rules, for an operator that is only a composite.
+  boxed_kernel composite;
 };
-inline constinit thread_local block_list free_blocks{};
-
-/// Gives the blocks back when the thread ends.
-struct block_list_owner {
-  ~block_list_owner() {
-    free_blocks.closed = true;
-    while (free_blocks.first) {
-      void* next = *static_cast<void**>(free_blocks.first);
-      ::operator delete(free_blocks.first, std::align_val_t{64});
-      free_blocks.first = next;
-    }
-  }
-};
-
-VARVE_COLD inline void adopt_block_list() {
-  thread_local block_list_owner owner;
-  (void)owner;
-  free_blocks.adopted = true;
-}
-
-inline void* take_block() {
-  block_list& l = free_blocks;
-  if (l.first) {
-    void* b = l.first;
-    l.first = *static_cast<void**>(b);
-    --l.count;
-    return b;
-  }
-  return ::operator new(block_bytes, std::align_val_t{64});
-}
-
-inline void give_block(void* b) {
-  block_list& l = free_blocks;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
-    if (!l.adopted) [[unlikely]]
-      adopt_block_list();
-    *static_cast<void**>(b) = l.first;
-    l.first = b;
-    ++l.count;
-    return;
-  }
-  ::operator delete(b, std::align_val_t{64});
-}
-} // namespace detail
-
-/// Memory shared by a tensor and its views, with the version counter that in-place operators raise (DT-1, DT-2).
-struct storage {
-  detail::reference_count refs;
-  std::uint32_t version = 0;
-  void* data = nullptr;
-  std::size_t bytes = 0;
-  /// Lies inside a tensor's block, which lives as long as the storage.
-  bool embedded = false;
-};
-
-} // namespace varve
-
-// ---- varve/value/tensor.hpp
-namespace varve {
-
-class tensor;
-struct cotangent_slot;
 
 namespace detail {
-struct tensor_block;
-[[noreturn]] VARVE_COLD inline void refuse_data_of_wrapped() {
-  throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+VARVE_COLD inline std::string names_of(dispatch_key_set s) {
+  std::string r;
+  for (int k = dispatch_key_count - 1; k > 0; --k)
+    if (s.has(static_cast<dispatch_key>(k))) r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
+  return r.empty() ? "none" : r;
 }
-} // namespace detail
-
-/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
-/// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
-class tensor {
-public:
-  constexpr tensor() noexcept = default;
-  tensor(tensor const& o) noexcept;
-  tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
-  tensor& operator=(tensor const& o) noexcept;
-  tensor& operator=(tensor&& o) noexcept {
-    auto* b = block_;
-    block_ = o.block_;
-    o.block_ = b;
-    return *this;
-  }
-  ~tensor();
-
-  /// Fresh row-major memory, not initialized.
-  static tensor empty(dims const& sizes, varve::dtype type);
-  /// A rank-0 tensor of a plain number, which raises dtypes only by category.
-  template <number T>
-  static tensor from_number(T v);
-  /// Copies `numel(sizes)` elements from row-major memory.
-  template <class T>
-  static tensor from_data(T const* data, dims const& sizes);
-  /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
-  template <class T, std::size_t N>
-  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)}) : tensor(from_data(values, check_count(N, sizes))) {}
-
-  bool defined() const noexcept { return block_ != nullptr; }
-  varve::dtype dtype() const;
-  dims const& sizes() const;
-  dims const& strides() const;
-  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
-  int dim() const { return sizes().n; }
-  index_t numel() const { return varve::numel(sizes()); }
-  bool is_contiguous() const;
-  /// Made from a plain C++ number.
-  bool is_number() const;
-  void mark_number();
-  /// Version counter of the storage, raised once per in-place operator.
-  std::uint32_t version() const;
-  void bump_version() const;
-  /// Do two tensors share memory?
-  bool shares_storage(tensor const& o) const;
-
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
-  template <class T>
-  T* data() const;
-  /// Pointer to the first element, untyped.
-  void* raw() const;
-  /// The only element, converted to `T`.
-  template <class T>
-  T item() const;
-
-  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
-  explicit operator bool() const;
-
-  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage).
-  tensor with_layout(layout const& l) const;
-  layout where() const;
-
-  // Values seen through a run-time transform (design: the payload hangs off the handle).
-  bool is_wrapped() const noexcept;
-  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical);
-  std::uint64_t layer() const;
-  int level() const;
-  tensor const& inner() const;
-  tensor const& extra() const;
-  cotangent_slot* slot() const;
-  /// The very same handle.
-  bool is(tensor const& o) const noexcept { return block_ == o.block_; }
-  detail::tensor_block const* id() const noexcept { return block_; }
-
-private:
-  static dims const& check_count(std::size_t n, dims const& sizes) {
-    if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
-    return sizes;
-  }
-  explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
-  static detail::tensor_block* make(dims const& sizes, varve::dtype type);
-  detail::tensor_block* block_ = nullptr;
-};
-
-template <>
-struct traits<tensor> {
-  using base = tensor;
-  static constexpr int level = 0;
-  static dims shape(tensor const& t) { return t.sizes(); }
-  static dims type(tensor const& t) { return dims{static_cast<index_t>(t.dtype())}; }
-};
-
-/// dtype and shape of a tensor as data, with its being a plain number.
-inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number()}; }
-
-namespace detail {
-/// What a tensor seen through a transform holds instead of memory.
-struct wrapping {
-  tensor value;
-  tensor extra;
-  std::uint64_t layer = 0;
-  int level = 0;
-  cotangent_slot* slot = nullptr;
-};
-
-struct alignas(64) tensor_block {
-  reference_count refs;
-  varve::dtype type;
-  bool number = false;
-  bool wrapped = false;
-  bool contiguous = true;
-  index_t offset = 0;
-  varve::storage* store = nullptr;
-  dims sizes, strides;
-  varve::storage own;
-  union {
-    alignas(64) unsigned char bytes[64];
-    wrapping seen;
+VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
+  std::string r;
+  auto const say = [&](bool has, char const* what) {
+    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
   };
-  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
-  ~tensor_block() {}
-};
-static_assert(sizeof(tensor_block) <= block_bytes);
-
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
-  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
-  else {
-    ::operator delete(s->data, std::align_val_t{64});
-    delete s;
-  }
+  for (int k = 1; k < dispatch_key_count; ++k) say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
+  say(i.autograd, "autograd");
+  say(i.composite_implicit, "composite_implicit");
+  say(i.composite_explicit, "composite_explicit");
+  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
+  return r.empty() ? "none" : r;
 }
-inline void drop_block(tensor_block* b) {
-  if (!b->refs.drop()) return;
-  if (b->wrapped) {
-    b->seen.~wrapping();
-    give_block(b);
-  } else if (b->store == &b->own) {
-    drop_storage(b->store);
-  } else {
-    auto* s = b->store;
-    give_block(b);
-    drop_storage(s);
-  }
+/// What stands in a table where `resolve` found nothing, or two.
+VARVE_COLD inline tensor no_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
+  auto const* table = static_cast<dispatch_table const*>(self);
+  kernel_inventory const has = table ? table->kernels : built_in_kernels;
+  constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
+  dispatch_key const k = (keys & (table ? table->stops : built_in_stops)).highest();
+  if (table && k == dispatch_key::autograd_other && has.composite_implicit && has.has_backend_kernel())
+    throw dispatch_error(("varve: operator " + std::string(op.name()) + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(has) +
+                          "); register one for autograd_other")
+                             .c_str());
+  throw missing_rule(("varve: operator " + std::string(op.name()) + " has no kernel for " + name(k) + "; it has: " + kernels_of(has)).c_str());
+}
+// The kernels that all operators share; they stand in tensor_dispatch.hpp and subclass.hpp.
+tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+template <layer_stack thread_state::* Stack>
+tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
+/// The kernels every operator has unless others are registered.
+constexpr dispatch_table built_in_table() {
+  dispatch_table t;
+  t.kernels = built_in_kernels;
+  t.stops = stops_of(built_in_kernels, built_in_fallbacks);
+  for (int k = 0; k < dispatch_key_count; ++k)
+    if (k == 0 || resolve(built_in_kernels, built_in_fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) t.at[k].call = &no_kernel;
+  place(t, dispatch_key::cpu, {&call_kernel});
+  place(t, dispatch_key::meta, {&call_meta});
+  place(t, dispatch_key::transform, {&call_transform});
+  place(t, dispatch_key::dispatch_mode, {&call_mode});
+  place(t, dispatch_key::subclass, {&call_subclass});
+  place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
+  place(t, dispatch_key::function_mode, {&call_stack<&thread_state::functions>});
+  return t;
+}
+/// The table of operators nobody registered anything for.
+inline constexpr dispatch_table unregistered = built_in_table();
+
+inline dispatch_table const& table_of(boxed_op const& op) {
+  dispatch_table const* t = op.table->registered->load(std::memory_order_acquire);
+  return t ? *t : unregistered;
 }
 } // namespace detail
 
-inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
-  if (block_) block_->refs.add();
-}
-inline tensor& tensor::operator=(tensor const& o) noexcept {
-  if (o.block_) o.block_->refs.add();
-  if (block_) detail::drop_block(block_);
-  block_ = o.block_;
-  return *this;
-}
-inline tensor::~tensor() {
-  if (block_) detail::drop_block(block_);
-}
-inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
-
-inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  index_t step = 1, count = 1;
-  b->strides.n = sizes.n;
-  for (int k = sizes.n - 1; k >= 0; --k) {
-    b->strides.v[k] = step;
-    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
-    count *= sizes.v[k];
+/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by `redispatch(op, keys.below(its key), args)`, whereas calling
+/// `op(args)` starts from the top (DK-8).
+inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  dispatch_table const& t = detail::table_of(op);
+  while (true) {
+    dispatch_key const k = (keys & t.stops).highest();
+    boxed_kernel const& f = t.at[static_cast<int>(k)];
+    if (f.call) [[likely]]
+      return f.call(f.self, op, keys, x);
+    keys = keys.below(k); // stops at the autograd of another backend only
   }
-  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
-  b->store = &b->own;
-  b->own.embedded = true;
-  b->own.bytes = bytes;
-  b->own.data = b->bytes;
-  if (bytes > sizeof b->bytes) [[unlikely]] {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
-  }
-  return r;
 }
-inline varve::dtype tensor::dtype() const { return block_->type; }
-inline dims const& tensor::sizes() const { return block_->sizes; }
-inline dims const& tensor::strides() const { return block_->strides; }
-inline bool tensor::is_contiguous() const { return block_->contiguous; }
-inline bool tensor::is_number() const { return block_->number; }
-inline void tensor::mark_number() { block_->number = true; }
-inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
-inline bool tensor::is_wrapped() const noexcept { return block_->wrapped; }
-inline std::uint64_t tensor::layer() const { return block_->wrapped ? block_->seen.layer : 0; }
-inline int tensor::level() const { return block_->wrapped ? block_->seen.level : 0; }
-inline tensor const& tensor::inner() const { return block_->seen.value; }
-inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline cotangent_slot* tensor::slot() const { return block_->seen.slot; }
-inline std::uint32_t tensor::version() const { return is_wrapped() ? inner().version() : block_->store->version; }
-inline void tensor::bump_version() const { ++block_->store->version; }
-inline bool tensor::shares_storage(tensor const& o) const {
-  if (is_wrapped()) return inner().shares_storage(o);
-  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
-}
-inline void* tensor::raw() const {
-  if (block_->wrapped) [[unlikely]]
-    detail::refuse_data_of_wrapped();
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
-}
-template <class T>
-T* tensor::data() const {
-  if (dtype_of_type<T>() != block_->type)
-    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
-  return static_cast<T*>(raw());
-}
-template <number T>
-tensor tensor::from_number(T v) {
-  tensor r = empty({}, dtype_of_type<T>());
-  std::memcpy(r.block_->bytes, &v, sizeof v);
-  r.block_->number = true;
-  return r;
-}
-template <class T>
-tensor tensor::from_data(T const* data, dims const& sizes) {
-  tensor r = empty(sizes, dtype_of_type<T>());
-  if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
-  return r;
-}
-template <class T>
-T tensor::item() const {
-  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
-  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
-}
-inline tensor::operator bool() const {
-  tensor const* t = this;
-  while (t->is_wrapped()) {
-    if (!(t->sizes() == t->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-    t = &t->inner();
-  }
-  return t->item<bool>();
-}
-inline tensor tensor::with_layout(layout const& l) const {
-  auto* b = make(l.sizes, block_->type);
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  b->store = block_->store;
-  b->store->refs.add();
-  return tensor(b);
-}
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical) {
-  auto* b = make(logical, value.dtype());
-  b->number = value.is_number();
-  b->wrapped = true;
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level, slot};
-  return tensor(b);
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/boxed.hpp
-namespace varve {
-
-/// The operands of one dynamic call. Up to four lie in place.
-class boxed_args {
-public:
-  boxed_args() = default;
-  template <class... X>
-    requires(sizeof...(X) > 0 && (std::is_same_v<std::remove_cvref_t<X>, tensor> && ...))
-  explicit boxed_args(X&&... x) {
-    if constexpr (sizeof...(X) <= in_place) {
-      (new (data_ + size_++) tensor(static_cast<X&&>(x)), ...);
-    } else {
-      (push_back(static_cast<X&&>(x)), ...);
-    }
-  }
-  boxed_args(boxed_args const& o) {
-    for (auto const& t : o) push_back(t);
-  }
-  boxed_args(boxed_args&& o) noexcept { take(o); }
-  boxed_args& operator=(boxed_args o) noexcept {
-    clear();
-    take(o);
-    return *this;
-  }
-  ~boxed_args() { clear(); }
-
-  void push_back(tensor const& t) {
-    if (size_ == capacity_) [[unlikely]]
-      grow();
-    new (data_ + size_++) tensor(t);
-  }
-  void push_back(tensor&& t) {
-    if (size_ == capacity_) [[unlikely]]
-      grow();
-    new (data_ + size_++) tensor(static_cast<tensor&&>(t));
-  }
-  int size() const { return size_; }
-  tensor const& operator[](int i) const { return data_[i]; }
-  tensor& operator[](int i) { return data_[i]; }
-  tensor const* begin() const { return data_; }
-  tensor const* end() const { return data_ + size_; }
-
-private:
-  tensor* place() { return reinterpret_cast<tensor*>(place_); }
-  /// A tensor is one pointer: its bytes move without its constructor.
-  void take(boxed_args& o) noexcept {
-    if (o.data_ != o.place()) {
-      data_ = o.data_;
-      capacity_ = o.capacity_;
-      o.data_ = o.place();
-      o.capacity_ = in_place;
-    } else {
-      std::memcpy(place_, o.place_, sizeof place_);
-    }
-    size_ = o.size_;
-    o.size_ = 0;
-  }
-  void clear() {
-    for (int k = 0; k < size_; ++k) data_[k].~tensor();
-    size_ = 0;
-    if (data_ != place()) [[unlikely]] {
-      ::operator delete(data_);
-      data_ = place();
-      capacity_ = in_place;
-    }
-  }
-  VARVE_COLD void grow() {
-    auto* wide = static_cast<tensor*>(::operator new(sizeof(tensor) * static_cast<std::size_t>(capacity_) * 2));
-    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_), sizeof(tensor) * static_cast<std::size_t>(size_));
-    if (data_ != place()) ::operator delete(data_);
-    data_ = wide;
-    capacity_ *= 2;
-  }
-  static constexpr int in_place = 4;
-  alignas(tensor) unsigned char place_[sizeof(tensor) * in_place];
-  tensor* data_ = place();
-  int size_ = 0;
-  int capacity_ = in_place;
-};
-
-struct op_handle;
-
-/// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
-struct op_table {
-  char const* name;
-  /// Argument names, defaults and aliasing in PyTorch's notation, without the name; empty when the rules give none.
-  char const* schema;
-  int arity;
-  bool differentiable;
-  tensor (*eval)(attributes const& at, boxed_args const& x);
-  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
-  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
-  tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
-  op_handle const* (*handle)();
-};
-
-/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
-struct boxed_op {
-  op_table const* table;
-  attributes const* at;
-  char const* name() const { return table->name; }
-  /// Lowers: hands the call to the next interpreter of the thread.
-  tensor operator()(boxed_args const& x) const;
-};
-
-/// Operators by name. An operator is known once the program contains a call of it on tensors.
-struct ops {
-  /// Null when no operator of that name is known.
-  static op_table const* find(char const* name);
-};
 
 } // namespace varve
 
@@ -6547,6 +7675,22 @@ struct erased {
       no_rule(Tag::op_name, "vmap");
     }
   }
+  VARVE_COLD static tensor meta_of_result(attributes const& at, boxed_args const& x) {
+    constexpr int most = 8;
+    meta in[most];
+    for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
+    if constexpr (has_layout<R> && R::kind == op_kind::view) {
+      layout const l = R::layout_of(at, x[0].where());
+      if (l.expressible) return x[0].with_layout(l);
+    }
+    if constexpr (R::kind == op_kind::mutation) {
+      (void)R::shape(at, in, x.size());
+      return x[0];
+    } else {
+      varve::meta const m = R::shape(at, in, x.size());
+      return tensor::meta(m.sizes, m.type);
+    }
+  }
   static op_handle const* handle_of() { return &handle<Tag>; }
 };
 
@@ -6555,6 +7699,10 @@ constexpr char const* schema_of() {
   if constexpr (requires { R::schema; }) return R::schema;
   else return "";
 }
+
+/// The kernels registered at run time for an operator; null while there are none.
+template <class Tag>
+inline constinit std::atomic<dispatch_table const*> registered{nullptr};
 
 /// Tables register themselves by name when a program first contains them.
 struct table_entry {
@@ -6565,9 +7713,29 @@ inline table_entry*& first_table() {
   static table_entry* first = nullptr;
   return first;
 }
+/// Held while the list of tables is read or changed; both are short.
+class table_lock {
+public:
+  table_lock() {
+    while (busy().test_and_set(std::memory_order_acquire)) {}
+  }
+  table_lock(table_lock const&) = delete;
+  table_lock& operator=(table_lock const&) = delete;
+  ~table_lock() { busy().clear(std::memory_order_release); }
+
+private:
+  static std::atomic_flag& busy() {
+    static std::atomic_flag flag = ATOMIC_FLAG_INIT;
+    return flag;
+  }
+};
 struct table_registration {
   table_entry entry;
-  explicit table_registration(op_table const* t) : entry{t, first_table()} { first_table() = &entry; }
+  explicit table_registration(op_table const* t) : entry{t, nullptr} {
+    table_lock const held;
+    entry.next = first_table();
+    first_table() = &entry;
+  }
 };
 } // namespace detail
 
@@ -6581,7 +7749,9 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::jvp,
                                 &detail::erased<Tag, Facts>::vjp,
                                 &detail::erased<Tag, Facts>::batch,
-                                &detail::erased<Tag, Facts>::handle_of};
+                                &detail::erased<Tag, Facts>::handle_of,
+                                &detail::erased<Tag, Facts>::meta_of_result,
+                                &detail::registered<Tag>};
 
 namespace detail {
 template <class Tag, int Facts>
@@ -6595,84 +7765,12 @@ op_table const* registered_table() {
 } // namespace detail
 
 inline op_table const* ops::find(char const* name) {
+  if (std::strncmp(name, "aten::", 6) == 0) name += 6;
+  detail::table_lock const held;
   for (auto* e = detail::first_table(); e; e = e->next)
     if (std::strcmp(e->table->name, name) == 0) return e->table;
   return nullptr;
 }
-
-} // namespace varve
-
-// ---- varve/dispatch/thread_state.hpp
-namespace varve {
-
-/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and links to the one below.
-struct layer {
-  layer* below = nullptr;
-  /// Position in its stack, from 1.
-  int level = 0;
-  /// Never reused: tells values of this layer from those of an earlier one at the same level.
-  std::uint64_t id = 0;
-  /// "grad", "jvp", "vmap", "mode": for messages.
-  char const* kind = "";
-  tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
-};
-
-/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
-struct thread_state {
-  /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
-  layer* transforms = nullptr;
-  /// Modes switched on by `mode_guard`, last first.
-  layer* modes = nullptr;
-  std::uint64_t next_id = 0;
-
-  bool quiet() const { return !transforms && !modes; }
-};
-inline constinit thread_local thread_state this_thread_state{};
-
-/// An identity that no layer of any thread had before. Threads draw blocks of them.
-inline std::uint64_t next_layer_id() {
-  constexpr int block_bits = 20;
-  static std::atomic<std::uint64_t> blocks{0};
-  std::uint64_t& next = this_thread_state.next_id;
-  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
-  return next++;
-}
-
-/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
-class popped {
-public:
-  explicit popped(layer*& stack) : stack_(stack), saved_(stack) { stack_ = saved_->below; }
-  popped(popped const&) = delete;
-  popped& operator=(popped const&) = delete;
-  ~popped() { stack_ = saved_; }
-  layer& top() const { return *saved_; }
-
-private:
-  layer*& stack_;
-  layer* saved_;
-};
-
-/// Puts a layer on a stack for the life of the object.
-class pushed {
-public:
-  pushed(layer*& stack, layer& l) : stack_(stack), saved_(stack) {
-    name(l, stack);
-    stack_ = &l;
-  }
-  /// Gives a layer its place and identity ahead of being pushed.
-  static void name(layer& l, layer* stack) {
-    l.below = stack;
-    l.level = stack ? stack->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id();
-  }
-  pushed(pushed const&) = delete;
-  pushed& operator=(pushed const&) = delete;
-  ~pushed() { stack_ = saved_; }
-
-private:
-  layer*& stack_;
-  layer* saved_;
-};
 
 } // namespace varve
 
@@ -6709,31 +7807,114 @@ VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   return t;
 }
 
-/// The slow door: transforms, then modes, then the kernel.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
+inline dispatch_key_set keys_of_call(boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  dispatch_key_set keys = s.included;
+  for (auto const& t : x)
+    if (t.defined()) keys |= t.keys();
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  if ((keys & backends).empty()) keys |= default_keys;
+  return keys - s.excluded;
+}
+/// The slow door: the highest key of the call decides.
+VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) { return redispatch(op, keys_of_call(x), x); }
+
+/// The kernel proper.
+VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
+VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
+  popped const p(this_thread_state.transforms);
+  for (auto const& t : x)
+    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
+  return op(x);
+}
+
+/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
+VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms, t));
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
   if (dead) {
     boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms, t));
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
     return call_boxed(op, plain);
   }
-  if (s.transforms) {
-    popped const p(s.transforms);
-    return p.top().process(p.top(), op, x);
+  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
+  dispatch_table const& t = table_of(op);
+  for (auto const& r : t.rules)
+    if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+  if (!op.table->eval) return call_without_rules(op, x);
+  popped const p(s.transforms);
+  return p.top().process(p.top(), op, x);
+}
+
+/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
+/// operands (MD-10).
+VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  layer_stack* const stack = s.next_mode();
+  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
+  layer const* asked = stack->top;
+  {
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    key_guard const off(s.included, s.excluded | above);
+    popped const p(*stack);
+    tensor y = p.top().process(p.top(), op, x);
+    if (y.defined()) [[likely]]
+      return y;
   }
-  if (s.modes) {
-    popped const p(s.modes);
-    return p.top().process(p.top(), op, x);
+  if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept").c_str());
+}
+
+/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
+template <layer_stack thread_state::* Stack>
+VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  layer_stack& stack = s.*Stack;
+  if (!stack.top) return redispatch(op, keys.below(stack.key), x);
+  popped const p(stack);
+  tensor y = p.top().process(p.top(), op, x);
+  return y.defined() ? y : op(x);
+}
+
+/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
+VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  constexpr int most = 8;
+  subclass_type const* order[most];
+  int n = 0;
+  for (auto const& t : x) {
+    if (!t.defined() || !t.object()) continue;
+    subclass_type const* const type = &t.object()->type();
+    int at = 0;
+    bool known = false;
+    for (int k = 0; k < n; ++k) known = known || order[k] == type;
+    if (known || n == most) continue;
+    while (at < n && !type->derives_from(order[at])) ++at;
+    for (int k = n++; k > at; --k) order[k] = order[k - 1];
+    order[at] = type;
   }
-  return op.table->eval(*op.at, x);
+  if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
+  for (int k = 0; k < n; ++k) {
+    thread_state const& s = this_thread_state;
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    key_guard const off(s.included, s.excluded | above);
+    tensor y = order[k]->dispatch(op, x);
+    if (y.defined()) return y;
+  }
+  std::string tried;
+  for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried).c_str());
 }
 } // namespace detail
 
 inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
 
-/// Tensors go straight to their kernel when the thread's stack is empty; otherwise boxed through it.
+/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
 template <>
 struct backend<detail::tensor_base> {
   template <class Op, class... X>
@@ -6742,25 +7923,651 @@ struct backend<detail::tensor_base> {
   }
   template <class S, class T, number N>
   static tensor full(S const& sizes, T const& type, N v);
+  /// ... of the shape and dtype of another tensor, on its backend.
+  template <number N>
+  static tensor full_on(tensor const& like, N v) {
+    tensor const* base = &like;
+    while (base->is_wrapped()) base = &base->inner();
+    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
+    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
+      return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
+    include_keys const there(base->keys() & elsewhere);
+    return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
+  }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
 
 private:
+  /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+  static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
-    if (this_thread_state.quiet() && !(x.is_wrapped() || ...)) [[likely]]
+    using tag = typename Op::tag;
+    if (this_thread_state.quiet() && !((x.keys().bits | ... | 0u) & watched) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
       return evaluate_tensor(op, x...);
     auto const args = [&] {
       if constexpr (sizeof...(X) > 0) return boxed_args(x...);
       else return boxed_args();
     }();
     if constexpr (Op::facts == 0) {
-      return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, args);
+      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &no_attributes}, args);
     } else {
       attributes const at = op.boxed();
-      return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &at}, args);
+      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &at}, args);
     }
+  }
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/registry.hpp
+namespace varve::detail {
+
+/// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough.
+struct registration_record {
+  dispatch_key key = dispatch_key::undefined;
+  boxed_kernel kernel;
+  interpreter_rule rule;
+  std::shared_ptr<void> owner; // of what kernel.self points to
+  void const* library = nullptr;
+};
+
+/// An operator that a library defined: it has a name and a schema, all else is registered.
+struct defined_operator {
+  std::string name, schema;
+  std::atomic<dispatch_table const*> registered{nullptr};
+  op_table table;
+  table_entry entry;
+
+  defined_operator(std::string n, operator_schema const& s)
+      : name(std::move(n)), schema([&] { std::string t = to_string(s); return t.substr(t.find('(')); }()),
+        table{name.c_str(), schema.c_str(), s.operands(), true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &registered}, entry{&table, nullptr} {}
+};
+
+/// What all libraries of the process registered, and the tables made of it. Tables in use are never changed: a new one takes their place (DK-13), and the old ones stay
+/// until the process ends, since another thread may be reading them.
+class registry {
+public:
+  static registry& instance() {
+    static registry* const r = new registry; // outlives every library, whatever the order of destruction
+    return *r;
+  }
+  std::mutex lock;
+
+  /// The registrations of one operator, by the slot all its tables share.
+  struct entry {
+    op_table const* op;
+    bool defined; // by a library: nothing is built in
+    std::vector<registration_record> records;
+    std::vector<std::unique_ptr<dispatch_table>> tables;
+  };
+
+  entry& of(op_table const* op, bool defined = false) {
+    for (auto& e : entries_)
+      if (e->op->registered == op->registered) return *e;
+    entries_.push_back(std::make_unique<entry>(entry{op, defined, {}, {}}));
+    return *entries_.back();
+  }
+  op_table const* define(std::string name, operator_schema const& s) {
+    definitions_.push_back(std::make_unique<defined_operator>(std::move(name), s));
+    defined_operator& d = *definitions_.back();
+    rebuild(of(&d.table, true));
+    table_lock const held;
+    d.entry.next = first_table();
+    first_table() = &d.entry;
+    return &d.table;
+  }
+  /// The operator is not found any more; what holds its handle may still call it, and is told that it has no kernel.
+  void forget(op_table const* op) {
+    table_lock const held;
+    for (table_entry** e = &first_table(); *e; e = &(*e)->next)
+      if ((*e)->table == op) {
+        *e = (*e)->next;
+        return;
+      }
+  }
+  void add_fallback(registration_record r) {
+    for (auto const& f : fallbacks_)
+      if (f.key == r.key) throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already").c_str());
+    fallbacks_.push_back(std::move(r));
+    rebuild_all();
+  }
+  /// Takes back what a library registered.
+  void remove(void const* library) {
+    std::erase_if(fallbacks_, [&](auto const& r) { return r.library == library && retire(r); });
+    for (auto& e : entries_) std::erase_if(e->records, [&](auto const& r) { return r.library == library && retire(r); });
+    rebuild_all();
+  }
+  void rebuild(entry& e) {
+    auto t = std::make_unique<dispatch_table>();
+    kernel_inventory fallbacks = built_in_fallbacks;
+    for (auto const& f : fallbacks_) {
+      fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
+      fallbacks.direct &= ~kernel_inventory::bit(f.key);
+      f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
+    }
+    if (!e.defined) t->kernels = built_in_kernels;
+    int rules = 0;
+    for (auto const& r : e.records) {
+      if (r.rule.call) t->rules[rules++] = r.rule;
+      else if (r.kernel.call) t->kernels.add(r.key);
+      else t->kernels.skip(r.key);
+    }
+    auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
+      for (auto const& r : e.records)
+        if (r.key == k && r.kernel.call) return &r.kernel;
+      return nullptr;
+    };
+    auto const fallback_for = [&](dispatch_key k) {
+      for (auto const& f : fallbacks_)
+        if (f.key == k) return f.kernel;
+      return unregistered.at[static_cast<int>(k)];
+    };
+    for (int i = 1; i < dispatch_key_count; ++i) {
+      auto const k = static_cast<dispatch_key>(i);
+      boxed_kernel& f = t->at[i];
+      switch (resolve(t->kernels, fallbacks, k)) {
+        case resolution::direct: f = registered_for(k) ? *registered_for(k) : unregistered.at[i]; break;
+        case resolution::composite_explicit_non_functional: f = *registered_for(dispatch_key::composite_explicit_non_functional); break;
+        case resolution::composite_explicit: f = *registered_for(dispatch_key::composite_explicit); break;
+        case resolution::composite_implicit: f = *registered_for(dispatch_key::composite_implicit); break;
+        case resolution::autograd: f = *registered_for(dispatch_key::autograd); break;
+        case resolution::fallback: f = fallback_for(k); break;
+        case resolution::fallthrough: f = {}; break;
+        default: f = {&no_kernel, t.get()}; break;
+      }
+    }
+    t->at[0] = {&no_kernel, t.get()};
+    t->stops = stops_of(t->kernels, fallbacks);
+    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t->composite = *c;
+    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
+    e.op->registered->store(nothing ? nullptr : t.get(), std::memory_order_release);
+    e.tables.push_back(std::move(t));
+  }
+
+private:
+  void rebuild_all() {
+    {
+      table_lock const held;
+      for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table);
+    }
+    for (auto& e : entries_) rebuild(*e);
+  }
+  bool retire(registration_record const& r) {
+    retired_.push_back(r.owner); // a call under way may still be in it
+    return true;
+  }
+  std::vector<std::unique_ptr<entry>> entries_;
+  std::vector<std::unique_ptr<defined_operator>> definitions_;
+  std::vector<registration_record> fallbacks_;
+  std::vector<std::shared_ptr<void>> retired_;
+};
+
+} // namespace varve::detail
+
+// ---- varve/dispatch/library.hpp
+namespace varve {
+
+class interpreter;
+/// The kinds of transform that a rule can be registered for (FS-16).
+enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
+constexpr char const* name(transform_type t) {
+  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
+  return names[static_cast<int>(t)];
+}
+
+namespace detail {
+template <class F>
+struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
+template <class R, class... A>
+struct unboxed_parameters<R (*)(A...)> {
+  static constexpr int tensors = (0 + ... + std::is_same_v<std::remove_cvref_t<A>, tensor>);
+  static constexpr int facts = (0 + ... + std::is_same_v<std::remove_cvref_t<A>, dims>);
+  static_assert(tensors + facts == sizeof...(A), "varve: a kernel takes tensors, then attributes as dims");
+  static_assert(std::is_convertible_v<R, tensor>, "varve: a kernel returns a tensor");
+  template <class F>
+  static tensor call(F& f, boxed_op const& op, boxed_args const& x) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const at = [&]<int I>(std::integral_constant<int, I>) -> decltype(auto) {
+        if constexpr (I < tensors) return (x[I]);
+        else return (op.at->fact[I - tensors]);
+      };
+      return static_cast<tensor>(f(at(std::integral_constant<int, static_cast<int>(K)>{})...));
+    }(std::make_index_sequence<sizeof...(A)>{});
+  }
+};
+template <class R, class C, class... A>
+struct unboxed_parameters<R (C::*)(A...)> : unboxed_parameters<R (*)(A...)> {};
+template <class R, class C, class... A>
+struct unboxed_parameters<R (C::*)(A...) const> : unboxed_parameters<R (*)(A...)> {};
+
+template <class F>
+concept keyed_kernel = requires(F& f, boxed_op const& op, dispatch_key_set k, boxed_args const& x) { static_cast<tensor>(f(op, k, x)); };
+template <class F>
+concept simple_boxed_kernel = requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
+
+template <class F>
+tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  F& f = *static_cast<F*>(self);
+  if constexpr (keyed_kernel<F>) return f(op, keys, x);
+  else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
+  else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+}
+} // namespace detail
+
+/// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on destruction all of it is taken back.
+/// Names without `::` belong to the library's own namespace, or to varve's operators when that is "aten". Registration is safe against calls on other threads; a call
+/// under way may end in the kernel it found.
+class library {
+public:
+  explicit library(std::string name) : name_(std::move(name)) {}
+  library(library const&) = delete;
+  library& operator=(library const&) = delete;
+  ~library() {
+    std::lock_guard const held(all().lock);
+    for (op_table const* op : defined_) all().forget(op);
+    all().remove(this);
+  }
+
+  /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`. Kernels come by `impl`.
+  op_table const* def(std::string_view schema) {
+    operator_schema s = operator_schema::parse(schema);
+    std::string const full = qualified(s.name);
+    if (s.operands() > 8 || s.attributes() > attributes::capacity) throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
+    if (ops::find(full.c_str())) throw dispatch_error(("varve: operator " + full + " is defined already").c_str());
+    std::lock_guard const held(all().lock);
+    defined_.push_back(all().define(full, s));
+    return defined_.back();
+  }
+  /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op const&, boxed_args const&)`; or
+  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another kernel is
+  /// registered for the key, or when the kernel's parameters are not those of the schema.
+  template <class F>
+  void impl(std::string_view op, dispatch_key key, F kernel) {
+    op_table const* const t = known(op);
+    if constexpr (!detail::keyed_kernel<F> && !detail::simple_boxed_kernel<F>) {
+      using P = detail::unboxed_parameters<F>;
+      operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
+      if (P::tensors != t->arity || P::facts > s.attributes())
+        throw dispatch_error(("varve: a kernel for " + to_string(s) + " takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes").c_str());
+    }
+    add(t, make(key, std::move(kernel)));
+  }
+  /// Calls of the operator pass over the key.
+  void fallthrough(std::string_view op, dispatch_key key) { add(known(op), {key, {}, {}, {}, this}); }
+  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform still on the stack.
+  template <class F, class I = interpreter>
+  void impl(std::string_view op, transform_type type, F rule) {
+    auto owner = std::make_shared<F>(std::move(rule));
+    detail::registration_record r;
+    r.rule = {[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return (*static_cast<F*>(self))(I(l), o, x); }, owner.get(), varve::name(type)};
+    r.owner = owner;
+    r.library = this;
+    add(known(op), std::move(r));
+  }
+  /// Registers a boxed kernel for all operators that have none at the key.
+  template <class F>
+  void fallback(dispatch_key key, F kernel) {
+    static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>, "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
+    std::lock_guard const held(all().lock);
+    all().add_fallback(make(key, std::move(kernel)));
+  }
+  void fallthrough(dispatch_key key) {
+    std::lock_guard const held(all().lock);
+    all().add_fallback({key, {}, {}, {}, this});
+  }
+
+private:
+  static detail::registry& all() { return detail::registry::instance(); }
+  std::string qualified(std::string_view op) const {
+    if (op.find("::") != op.npos || name_ == "aten") return std::string(op);
+    return name_ + "::" + std::string(op);
+  }
+  op_table const* known(std::string_view op) const {
+    op_table const* t = ops::find(qualified(op).c_str());
+    if (!t) throw dispatch_error(("varve: there is no operator " + qualified(op) + "; define it first, or call it once so that the program contains it").c_str());
+    return t;
+  }
+  template <class F>
+  detail::registration_record make(dispatch_key key, F kernel) {
+    auto owner = std::make_shared<F>(std::move(kernel));
+    return {key, {&detail::run_kernel<F>, owner.get()}, {}, owner, this};
+  }
+  void add(op_table const* t, detail::registration_record r) {
+    std::lock_guard const held(all().lock);
+    auto& e = all().of(t);
+    int rules = 0;
+    for (auto const& o : e.records) {
+      rules += o.rule.call != nullptr;
+      bool const same = r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key;
+      if (same) throw dispatch_error((std::string("varve: operator ") + t->name + " has a kernel registered for " + (r.rule.call ? r.rule.kind : varve::name(r.key)) + " already").c_str());
+    }
+    if (r.rule.call && rules == dispatch_table::most_rules) throw dispatch_error("varve: too many rules registered for one operator");
+    e.records.push_back(std::move(r));
+    all().rebuild(e);
+  }
+  std::string name_;
+  std::vector<op_table const*> defined_;
+};
+
+template <class... X>
+tensor ops::call(char const* name, X const&... x) {
+  op_table const* const t = find(name);
+  if (!t) throw dispatch_error((std::string("varve: there is no operator ") + name).c_str());
+  boxed_args args;
+  attributes at;
+  auto const take = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
+      if (at.count == attributes::capacity) throw dispatch_error("varve: more than three attributes");
+      at.fact[at.count++] = v;
+    } else {
+      args.push_back(detail::as_tensor(v));
+    }
+  };
+  (take(x), ...);
+  if (args.size() != t->arity) throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " + std::to_string(args.size()) + " operands").c_str());
+  return boxed_op{t, &at}(args);
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/higher_order.hpp
+namespace varve {
+
+/// A function among the operands of a higher-order operator: tensors to tensors. Copies share it.
+using boxed_function = std::function<boxed_args(boxed_args const&)>;
+
+class higher_order_operator;
+
+/// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its functions (HO-19: results are flat).
+struct boxed_hop {
+  higher_order_operator* op;
+  std::vector<boxed_function> functions;
+  char const* name() const;
+  /// The same call of other functions.
+  boxed_hop with(std::vector<boxed_function> f) const { return {op, std::move(f)}; }
+  /// Lowers: hands the call to the next interpreter of the thread.
+  boxed_args operator()(boxed_args const& x) const;
+};
+
+/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode, and type of subclass (HO-3). What has no rule
+/// refuses the call with an error that names both. Registering is safe against calls on other threads.
+class higher_order_operator {
+public:
+  explicit higher_order_operator(char const* name) : name_(name), rules_(std::make_shared<std::vector<rule> const>()) {
+    table_lock_t const held(list().lock);
+    list().all.push_back(this);
+  }
+  higher_order_operator(higher_order_operator const&) = delete;
+  higher_order_operator& operator=(higher_order_operator const&) = delete;
+  ~higher_order_operator() {
+    table_lock_t const held(list().lock);
+    std::erase(list().all, this);
+  }
+
+  char const* name() const { return name_; }
+  /// Null when there is none of that name.
+  static higher_order_operator* find(char const* name) {
+    table_lock_t const held(list().lock);
+    for (auto* o : list().all)
+      if (std::strcmp(o->name_, name) == 0) return o;
+    return nullptr;
+  }
+
+  /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
+  template <class F>
+  void impl(dispatch_key key, F f) {
+    add({nullptr, key, [f](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); }, varve::name(key)});
+  }
+  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the transform is on the stack while it runs: `lower` hides it.
+  template <class F, class I = interpreter>
+  void impl(char const* kind, F f) {
+    add({nullptr, dispatch_key::transform, [f](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(I(*static_cast<layer*>(l)), op, x); }, kind});
+  }
+  template <class F>
+  void impl(transform_type type, F f) {
+    impl(varve::name(type), std::move(f));
+  }
+  /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the stack (HO-5).
+  template <class Mode, class F>
+  void impl_mode(F f) {
+    add({&name_of_type<Mode>, dispatch_key::dispatch_mode, [f](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(*static_cast<Mode*>(m), op, x); },
+         name_of_type<Mode>.c_str()});
+  }
+  /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
+  template <class F>
+  void impl_subclass(subclass_type const& type, F f) {
+    add({&type, dispatch_key::subclass, [f](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); }, type.name});
+  }
+  /// Keys that a call passes over unless something is registered for them (HO-2).
+  static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back};
+  bool has(dispatch_key key) const {
+    for (auto const& r : *snapshot())
+      if (!r.type && r.key == key && r.name == varve::name(key)) return true;
+    return false;
+  }
+
+  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) { return call({this, std::move(functions)}, x); }
+  /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
+  boxed_args call(boxed_hop const& op, boxed_args const& x) { return redispatch(op, detail::keys_of_call(x), x); }
+  /// ... from the highest of some keys on.
+  boxed_args redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x);
+
+private:
+  struct rule {
+    void const* type; // of a mode or subclass
+    dispatch_key key;
+    std::function<boxed_args(void*, boxed_hop const&, boxed_args const&)> call;
+    char const* name; // of the kind, the key or the type
+  };
+  using rules_t = std::shared_ptr<std::vector<rule> const>;
+  using table_lock_t = std::lock_guard<std::mutex>;
+  struct operators {
+    std::mutex lock;
+    std::vector<higher_order_operator*> all;
+  };
+  static operators& list() {
+    static operators* const l = new operators; // outlives every operator
+    return *l;
+  }
+  rules_t snapshot() const {
+    table_lock_t const held(lock_);
+    return rules_;
+  }
+  void add(rule r) {
+    table_lock_t const held(lock_);
+    for (auto const& o : *rules_)
+      if (o.key == r.key && o.type == r.type && std::strcmp(o.name, r.name) == 0)
+        throw dispatch_error((std::string("varve: ") + name_ + " has a rule registered for " + r.name + " already").c_str());
+    auto next = std::make_shared<std::vector<rule>>(*rules_);
+    next->push_back(std::move(r));
+    rules_ = std::move(next);
+  }
+  static rule const* search(rules_t const& rules, dispatch_key key, void const* type, char const* name) {
+    for (auto const& r : *rules)
+      if (r.key == key && r.type == type && (type || std::strcmp(r.name, name) == 0)) return &r;
+    return nullptr;
+  }
+  [[noreturn]] void refuse(char const* what, char const* who) const {
+    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " + what + " " + who).c_str());
+  }
+  boxed_args call_transform(rules_t const& rules, boxed_hop const& op, boxed_args const& x);
+  boxed_args call_mode(rules_t const& rules, boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  boxed_args call_subclass(rules_t const& rules, boxed_hop const& op, boxed_args const& x);
+
+  char const* name_;
+  mutable std::mutex lock_;
+  rules_t rules_;
+};
+
+inline char const* boxed_hop::name() const { return op->name(); }
+inline boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
+
+namespace detail {
+/// Puts a layer back on its stack around a function that it handed down, as it stood before.
+class reentered {
+public:
+  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
+    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
+    set_top(stack_, &l);
+  }
+  reentered(reentered const&) = delete;
+  reentered& operator=(reentered const&) = delete;
+  ~reentered() {
+    if (layer_.below != below_) layer_.below = below_;
+    set_top(stack_, top_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer& layer_;
+  layer *top_, *below_;
+};
+} // namespace detail
+
+inline boxed_args higher_order_operator::call_transform(rules_t const& rules, boxed_hop const& op, boxed_args const& x) {
+  layer_stack& stack = this_thread_state.transforms;
+  boxed_args alive;
+  for (auto const& t : x) alive.push_back(detail::unwrap_dead(stack.top, t));
+  rule const* r = search(rules, dispatch_key::transform, nullptr, stack.top->kind);
+  if (!r) refuse("transform", stack.top->kind);
+  return r->call(stack.top, op, alive);
+}
+
+inline boxed_args higher_order_operator::call_mode(rules_t const& rules, boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+  key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
+  popped const p(stack);
+  layer& mode = p.top();
+  if (rule const* r = search(rules, dispatch_key::dispatch_mode, mode.type, "")) return r->call(mode.object, op, x);
+  if (!mode.process_hop) refuse("mode", mode.kind);
+  // What the functions do is seen by the mode as well, as on static values.
+  std::vector<boxed_function> inside;
+  for (auto const& f : op.functions)
+    inside.push_back([f, &stack, &mode](boxed_args const& a) {
+      detail::reentered const on(stack, mode);
+      return f(a);
+    });
+  return mode.process_hop(mode, op.with(std::move(inside)), x);
+}
+
+inline boxed_args higher_order_operator::call_subclass(rules_t const& rules, boxed_hop const& op, boxed_args const& x) {
+  char const* tried = "";
+  for (auto const& t : x) {
+    if (!t.defined() || !t.object()) continue;
+    for (auto const* type = &t.object()->type(); type; type = type->base)
+      if (rule const* r = search(rules, dispatch_key::subclass, type, "")) return r->call(nullptr, op, x);
+    tried = t.object()->type().name;
+  }
+  refuse("subclass", tried);
+}
+
+inline boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  rules_t const rules = snapshot();
+  while (true) {
+    dispatch_key const k = keys.highest();
+    if (k == dispatch_key::undefined) refuse("backend", varve::name(k));
+    layer_stack* const stack = k == dispatch_key::function_mode ? &s.functions : k == dispatch_key::pre_dispatch ? &s.pre_dispatch : k == dispatch_key::dispatch_mode ? s.next_mode() : nullptr;
+    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(rules, op, *stack, x);
+    if (k == dispatch_key::transform) {
+      bool wrapped = false;
+      for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
+      if (s.transforms.top) return call_transform(rules, op, x);
+      if (wrapped) {
+        boxed_args plain;
+        for (auto const& t : x) plain.push_back(detail::unwrap_dead(nullptr, t));
+        return call(op, plain);
+      }
+    }
+    if (k == dispatch_key::subclass) return call_subclass(rules, op, x);
+    if (rule const* r = search(rules, k, nullptr, varve::name(k))) return r->call(nullptr, op, x);
+    if (is_backend(k)) {
+      if (rule const* r = search(rules, dispatch_key::composite_explicit, nullptr, varve::name(dispatch_key::composite_explicit))) return r->call(nullptr, op, x);
+      refuse("backend", varve::name(k));
+    }
+    keys = keys.below(k);
+  }
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/composite.hpp
+namespace varve {
+
+namespace detail {
+/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
+inline bool public_calls_are_watched() {
+  thread_state const& s = this_thread_state;
+  return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
+}
+
+template <class A>
+inline constexpr bool is_dynamic_operand = [] {
+  if constexpr (value<A>) return is_tensor_base<base_of<A>> && level_of<A> == 0;
+  else return false;
+}();
+
+/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
+template <class Tag, class... A>
+struct public_call : op_table {
+  std::tuple<A const&...> arguments;
+
+  template <std::size_t K>
+  using argument = std::tuple_element_t<K, std::tuple<A...>>;
+  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
+
+  tensor run() {
+    boxed_args x;
+    attributes at;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
+      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
+        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
+      }
+    };
+    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
+    return call_boxed({this, &at}, x);
+  }
+
+private:
+  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
+  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+    auto const* self = static_cast<public_call const*>(op.table);
+    int k = 0;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
+        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
+        else return std::get<I>(self->arguments);
+      };
+      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
+    }(std::index_sequence_for<A...>{});
+  }
+  static constexpr dispatch_table make_table() {
+    dispatch_table t = unregistered;
+    for (auto& f : t.at) f = {&body};
+    place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
+    place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
+    t.stops = dispatch_key_set::full();
+    return t;
+  }
+  static constexpr dispatch_table kernels = make_table();
+  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
+};
+} // namespace detail
+
+/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
+template <class Tag>
+struct composite_operator {
+  template <class... A>
+  constexpr auto operator()(A const&... a) const {
+    if constexpr ((detail::is_dynamic_operand<A> || ...))
+      if (detail::public_calls_are_watched()) [[unlikely]]
+        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+    return Tag::body(a...);
   }
 };
 
@@ -7046,9 +8853,10 @@ inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
 } // namespace detail
 
 /// Adds a dimension of size 1 at an axis in [-rank-1, rank].
-inline constexpr struct unsqueeze_t {
+inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
+  static constexpr auto op_name = "unsqueeze";
   template <value X, class A>
-  constexpr auto operator()(X const& x, A const& axis) const {
+  static constexpr auto body(X const& x, A const& axis) {
     auto with = [](dims const& s, dims const& a) {
       dims r = s;
       return r.insert(wrap_axis(a[0], s.n + 1), 1);
@@ -7058,9 +8866,10 @@ inline constexpr struct unsqueeze_t {
 } unsqueeze{};
 
 /// Removes dimensions of size 1: all, or those of the named axes that have size 1.
-inline constexpr struct squeeze_t {
+inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
+  static constexpr auto op_name = "squeeze";
   template <value X, class A = ints<>>
-  constexpr auto operator()(X const& x, A const& axes = {}) const {
+  static constexpr auto body(X const& x, A const& axes = {}) {
     auto without = [](dims const& s, dims const& a) {
       dims gone, r;
       for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));
@@ -7554,9 +9363,10 @@ constexpr auto sum_t::operator()(X const& x, A const&... at) const {
 }
 
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
-inline constexpr struct mean_t {
+inline constexpr struct mean_t : composite_operator<mean_t> {
+  static constexpr auto op_name = "mean";
   template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const {
+  static constexpr auto body(X const& x, A const&... at) {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
     dims const sizes = to_dims(shape_of(x));
@@ -7661,7 +9471,14 @@ constexpr auto const& base_value(X const& x) {
 inline constexpr struct full_like_t {
   template <value X, number N>
   constexpr auto operator()(X const& x, N v) const {
-    auto r = backend<typename decltype(detail::base_tag<X>())::type>::full(shape_of(x), type_fact(x), v);
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(detail::base_value(x), v); }) return B::full_on(detail::base_value(x), v);
+    else return made(x, B::full(shape_of(x), type_fact(x), v));
+  }
+
+private:
+  template <class X, class R>
+  static constexpr auto made(X const& x, R r) {
     if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
     return r;
   }
@@ -7692,7 +9509,7 @@ namespace varve {
 inline constexpr struct empty_t {
   static constexpr auto op_name = "empty";
   template <class = void>
-  tensor operator()(dims const& sizes, dtype type = default_dtype) const;
+  tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
 } empty{};
 /// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
 inline constexpr struct full_t {
@@ -7743,6 +9560,10 @@ struct rules<full_t> : rule::linear {
   static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+  /// Static values, made by a `scope`.
+  static constexpr void compute(attributes const&, auto const& out, auto const& v) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = static_cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
+  }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
@@ -7753,11 +9574,11 @@ struct rules<full_t> : rule::linear {
     return r;
   }
   template <class Op>
-  static auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
     return to(sum(g), type_fact(x));
   }
   template <class Op, class N, class O>
-  static auto batch(Op const& op, N const& n, O const& o) {
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
     return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
   }
 };
@@ -7766,21 +9587,21 @@ template <class>
 tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
 /// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
 template <number N>
-tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : default_dtype) {
+tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : get_default_dtype()) {
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
 /// A tensor of zeros. (These are templates only to cost nothing unless used.)
 template <class = void>
-tensor zeros(dims const& sizes, dtype type = default_dtype) { return full(sizes, 0, type); }
+tensor zeros(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 0, type); }
 /// A tensor of ones.
 template <class = void>
-tensor ones(dims const& sizes, dtype type = default_dtype) { return full(sizes, 1, type); }
+tensor ones(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 1, type); }
 /// 0, 1, ..., n - 1.
 template <class = void>
 tensor arange(index_t n, dtype type = dtype::int64) { return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)})); }
 /// The n x n identity.
 template <class T = tensor>
-T eye(index_t n, dtype type = default_dtype) {
+T eye(index_t n, dtype type = get_default_dtype()) {
   T const i = arange(n);
   return to(eq(reshape(i, dims{n, 1}), i), type);
 }
@@ -7818,10 +9639,12 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       T c = varve::full(dims{}, nd.value, nd.out.type);
       if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
       at(n).push_back(c);
-    } else if (std::strcmp(nd.op->name, "cond") == 0) {
-      boxed_args rest;
-      for (int k = 1; k < x.size(); ++k) rest.push_back(x[k]);
-      at(n) = run_region(g, nd.regions_first + (x[0].item<bool>() ? 0 : 1), rest);
+    } else if (nd.regions_count) {
+      higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
+      if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
+      std::vector<boxed_function> functions;
+      for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
+      at(n) = (*hop)(std::move(functions), x);
     } else if (std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
@@ -8185,6 +10008,12 @@ namespace varve {
 template <class Derived>
 struct dispatch_mode {};
 
+/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
+struct not_implemented_t {
+  operator tensor() const { return {}; }
+};
+inline constexpr not_implemented_t not_implemented{};
+
 /// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
 template <class Lv, class M>
 struct mode_interpreter : Lv {
@@ -8197,7 +10026,10 @@ struct mode_interpreter : Lv {
     if constexpr (is_hop<Op>) {
       return rules<typename Op::tag>::mode(*this, op, x...);
     } else {
-      return this->close(*this, mode->process(op, this->open_plain(x)...));
+      using Y = decltype(mode->process(op, this->open_plain(x)...));
+      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
+      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
+      else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
     }
   }
   template <class V>
@@ -8308,7 +10140,10 @@ template <class V>
 struct slot {
   V value;
   bool set;
-  constexpr slot() : set(false) {}
+  constexpr slot() : set(false) {
+    if (!std::is_constant_evaluated())
+      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
+  }
 
   template <class Tower, class G>
   constexpr void add(Tower const& tower, G const& g) {
@@ -8343,7 +10178,7 @@ public:
       last_ = n->previous;
       n->act(n, tape_node::drop);
     }
-    if (!std::is_constant_evaluated()) release();
+    if (!std::is_constant_evaluated() && blocks_) release();
   }
 
   template <class Node, class... A>
@@ -8366,7 +10201,7 @@ private:
   struct block {
     block* next;
   };
-  void* allocate(std::size_t bytes, std::size_t align) {
+  VARVE_NOINLINE void* allocate(std::size_t bytes, std::size_t align) {
     std::size_t at = (used_ + align - 1) & ~(align - 1);
     if (at + bytes > size_) {
       std::size_t const want = bytes + align + 64 > 16384 ? bytes + align + 64 : 16384;
@@ -8380,7 +10215,7 @@ private:
     used_ = at + bytes;
     return (memory_ ? memory_ : place_) + at;
   }
-  void release() {
+  VARVE_COLD void release() {
     while (blocks_) {
       block* b = blocks_;
       blocks_ = b->next;
@@ -8530,6 +10365,7 @@ struct boxed_operands {
   boxed_args value;
   bool batched[most] = {};
   bool any = false;
+  layer const* of = nullptr;
 };
 
 /// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
@@ -8545,8 +10381,22 @@ T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   }
   return t;
 }
+namespace detail {
+/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (o.of->random == random_policy::error)
+    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
+  if (o.of->random == random_policy::same) return {op(o.value), false};
+  attributes wide = *op.at;
+  wide.fact[0] = wide.fact[0].insert(0, n[0]);
+  return {boxed_op{op.table, &wide}(o.value), true};
+}
+} // namespace detail
 inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (!o.any) return {op(o.value), false};
+  if (!o.any) {
+    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
+    return {op(o.value), false};
+  }
   return {op.table->batch(*op.at, n[0], o.value, o.batched), true};
 }
 
@@ -8614,6 +10464,7 @@ struct dynamic_level {
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o;
+    o.of = self;
     for (int i = 0; i < x.size(); ++i) {
       o.batched[i] = mine(x[i]);
       o.any = o.any || o.batched[i];
@@ -8621,8 +10472,10 @@ struct dynamic_level {
     }
     return o;
   }
-  template <class I>
-  tensor close_batched(I const&, operand<tensor, bool> const& y) const {
+  /// Is the one operand of a pack mapped?
+  bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
+  template <class I, class Flag>
+  tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
     if (!y.batched) return y.value;
     dims logical = y.value.sizes();
     return tensor::wrap(y.value, self->id, self->level, {}, nullptr, logical.erase(0));
@@ -8655,6 +10508,137 @@ struct dynamic_level {
 
 } // namespace varve
 
+// ---- varve/interpreter/interpreter.hpp
+namespace varve {
+
+/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform is given. It borrows the layer, which lives as
+/// long as its transform runs.
+class interpreter {
+public:
+  explicit interpreter(layer& l) : layer_(&l) {}
+
+  /// "grad", "jvp", "vmap", "trace".
+  char const* kind() const { return layer_->kind; }
+  /// Position in the stack, from 1; inner transforms have higher levels.
+  int level() const { return layer_->level; }
+  /// Size of the mapped dimension and policy for random operators; of `vmap` only.
+  index_t batch_size() const { return layer_->batch_size; }
+  random_policy randomness() const { return layer_->random; }
+  /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
+  friend bool operator==(interpreter const& a, interpreter const& b) {
+    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
+  }
+
+  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
+  template <class F>
+  auto lower(F const& body) const {
+    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    popped const off(this_thread_state.transforms);
+    return body();
+  }
+  /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
+  tensor process(boxed_op const& op, boxed_args const& x) const {
+    return lower([&] { return layer_->process(*layer_, op, x); });
+  }
+
+  /// Is a value seen through this layer: mapped, tracked, with a tangent?
+  bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
+  /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
+  tensor unwrap(tensor const& t) const { return owns(t) ? tensor(t.inner()) : t; }
+  boxed_args unwrap(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(unwrap(t));
+    return r;
+  }
+  /// `vmap`: a value whose dimension 0 is the mapped one, as the mapped function sees it.
+  tensor wrap(tensor const& y) const {
+    dims logical = y.sizes();
+    return tensor::wrap(y, layer_->id, layer_->level, {}, nullptr, logical.erase(0));
+  }
+  /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
+  tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
+  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, nullptr, y.sizes()) : y; }
+  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
+  /// not asked for; without any that it tracks, y comes back as it is.
+  template <class F>
+  tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
+
+private:
+  layer* layer_;
+};
+
+namespace detail {
+/// A recorded call whose pullback is a function.
+template <class F>
+struct custom_node : tape_node {
+  cotangent_slot out;
+  F pullback;
+  std::vector<cotangent_slot*> slots;
+
+  custom_node(F const& f, std::vector<cotangent_slot*> const& s) : pullback(f), slots(s) { act = &run; }
+  static void run(tape_node* n, action a) {
+    auto* self = static_cast<custom_node*>(n);
+    if (a == pull) self->pull_all();
+    else if (a == clear) self->out.value = tensor();
+    else self->~custom_node();
+  }
+  void pull_all() {
+    if (!out.value.defined()) return;
+    auto const g = pullback(static_cast<tensor const&>(out.value));
+    if (g.size() != static_cast<int>(slots.size()))
+      throw transform_error(("varve: a pullback gave " + std::to_string(g.size()) + " cotangents for " + std::to_string(slots.size()) + " operands").c_str());
+    for (int i = 0; i < g.size(); ++i)
+      if (slots[static_cast<std::size_t>(i)] && g[i].defined()) {
+        tensor& v = slots[static_cast<std::size_t>(i)]->value;
+        v = v.defined() ? tensor(add(v, g[i])) : tensor(g[i]);
+      }
+  }
+};
+} // namespace detail
+
+template <class F>
+tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
+  auto* const lv = static_cast<dynamic_level*>(layer_->object);
+  if (!lv || !lv->record_on) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients").c_str());
+  std::vector<cotangent_slot*> slots;
+  bool any = false;
+  for (auto const& t : operands) {
+    slots.push_back(owns(t) ? t.slot() : nullptr);
+    any = any || slots.back();
+  }
+  if (!any || !is_floating(y.dtype())) return y;
+  auto* n = lv->record_on->make<detail::custom_node<F>>(pullback, slots);
+  return tensor::wrap(y, layer_->id, layer_->level, {}, &n->out, y.sizes());
+}
+
+/// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
+inline std::vector<interpreter> dynamic_layer_stack() {
+  std::vector<interpreter> r;
+  for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), interpreter(*l));
+  return r;
+}
+
+/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order (FS-20).
+class temporarily_popped {
+public:
+  explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {
+    layer* l = saved_;
+    for (int k = 0; k < count; ++k) {
+      if (!l) throw transform_error("varve: fewer transforms are at work than are to be popped");
+      l = l->below;
+    }
+    detail::set_top(this_thread_state.transforms, l);
+  }
+  temporarily_popped(temporarily_popped const&) = delete;
+  temporarily_popped& operator=(temporarily_popped const&) = delete;
+  ~temporarily_popped() { detail::set_top(this_thread_state.transforms, saved_); }
+
+private:
+  layer* saved_;
+};
+
+} // namespace varve
+
 // ---- varve/graph/make_fx.hpp
 namespace varve {
 
@@ -8662,10 +10646,23 @@ namespace varve {
 /// the same `graph_builder`.
 struct trace_layer : layer {
   graph_builder builder;
+  trace_layer* outer = nullptr;
+  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are refused.
+  boxed_args* captures = nullptr;
+  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of theirs that it captures are known as such.
+  int hidden = 0;
 
-  trace_layer() {
+  /// The trace of a function inside another traced one, whose values it lifts to inputs.
+  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
+    outer = &around;
+    hidden = around.hidden + 1;
+  }
+  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
+  explicit trace_layer(graph_builder* around) : builder(around) {
     kind = "trace";
     pushed::name(*this, this_thread_state.transforms);
+    object = this;
+    records = true;
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
   }
   /// A value of the trace: the real tensor with its node number.
@@ -8673,17 +10670,71 @@ struct trace_layer : layer {
   int node_of(tensor const& t) {
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
     if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
-    refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+    if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+    if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+    for (std::size_t k = 0; k < captured_.size(); k += 2)
+      if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+    int at = 0;
+    while (at < captures->size() && !(*captures)[at].is(t)) ++at;
+    if (at == captures->size()) captures->push_back(t);
+    captured_.push_back(at);
+    captured_.push_back(builder.input({t.dtype(), t.sizes()}));
+    return captured_.back();
+  }
+  /// The real tensor behind a value of this trace or one around it.
+  tensor real(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+    return t;
+  }
+  /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<std::function<boxed_args(boxed_args const&)>> const& functions) {
+    std::vector<int> ids;
+    for (auto const& t : x) ids.push_back(node_of(t));
+    std::vector<boxed_args> values;
+    auto const trace_into = [&](trace_layer& l, std::size_t k) {
+      pushed const on(this_thread_state.transforms, l);
+      boxed_args in;
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
+      boxed_args const y = functions[k](in);
+      values.emplace_back();
+      for (auto const& t : y) {
+        l.builder.result(l.node_of(t));
+        values.back().push_back(l.real(t));
+      }
+      l.builder.close();
+    };
+    trace_layer on_true(*this);
+    trace_into(on_true, 0);
+    trace_layer on_false(*this);
+    trace_into(on_false, 1);
+    bool const first = static_cast<bool>(real(x[0]));
+    int const node = builder.emit_branches(handle, ids.data(), static_cast<int>(ids.size()), on_true.builder, on_false.builder);
+    boxed_args r;
+    for (int k = 0; k < values[0].size(); ++k) {
+      tensor const& v = values[first ? 0 : 1][k];
+      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
+    }
+    return r;
+  }
+
+  /// Indices in `captures` of the inputs behind the arguments, in their order.
+  std::vector<int> captured() const {
+    std::vector<int> r;
+    for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
+    return r;
   }
 
 private:
+  std::vector<int> captured_; // pairs of an index in `captures` and its node
   tensor record(boxed_op const& op, boxed_args const& x) {
     boxed_args inner;
     std::vector<int> ids;
     for (auto const& t : x) {
       ids.push_back(node_of(t));
-      inner.push_back(t.is_wrapped() && t.layer() == id ? t.inner() : t);
+      inner.push_back(real(t));
     }
+    temporarily_popped const off(hidden);
     tensor const y = op(inner);
     return wrap(y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
   }
@@ -9015,7 +11066,7 @@ struct verdict {
 /// `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph const& g) {
   int const nodes = static_cast<int>(g.nodes.size());
-  std::vector<meta> in;
+  list<meta> in;
   for (region const& r : g.regions) {
     if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.results.size()))
       return {flaw::region_out_of_range, -1};
@@ -9086,7 +11137,34 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
 
 } // namespace varve
 
+// ---- varve/op/mul.hpp
+namespace varve {
+
+/// x * y.
+template <>
+struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr auto kernel(auto x, auto y) { return x * y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
+};
+
+/// x / y, always floating (torch.true_divide).
+template <>
+struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr auto kernel(auto x, auto y) { return x / y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
+  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+};
+
+} // namespace varve
+
 // ---- varve/kernel/exponential.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /// @file
 /// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
 /// The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9 and 1.2e-17).
@@ -9187,7 +11265,17 @@ VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
 
 } // namespace varve::kernel::exponential
 
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/kernel/logarithm.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /// @file
 /// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)], and with s = (m - 1) / (m + 1) the
 /// series 2 s + 2/3 s^3 + 2/5 s^5 + ..., whose coefficients interpolate at Chebyshev points in s^2 (errors 3e-11 and 6e-20).
@@ -9239,7 +11327,17 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
 
 } // namespace varve::kernel::logarithm
 
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/kernel/math.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /// @file
 /// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
 /// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
@@ -9389,6 +11487,10 @@ VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
 
 } // namespace varve::kernel
 
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/op/where.hpp
 namespace varve {
 
@@ -9508,6 +11610,10 @@ struct static_level {
   static constexpr auto open_batched(X const& x) {
     if constexpr (at_level<X, N>) return operand<decltype(x.value), std::true_type>{x.value, {}};
     else return operand<X, std::false_type>{x, {}};
+  }
+  template <class X>
+  static constexpr auto is_mapped(X const&) {
+    return std::bool_constant<at_level<X, N>>{};
   }
   template <class I, class Y, class F>
   static constexpr auto close_batched(I const& in, operand<Y, F> const& y) {
@@ -9650,9 +11756,10 @@ namespace detail {
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
-  explicit interpreter_layer(layer*& stack) {
+  explicit interpreter_layer(layer_stack& stack) {
     kind = I::kind;
     interpreter.self = this;
+    object = static_cast<dynamic_level*>(&interpreter);
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<interpreter_layer&>(l).interpreter.process(op, x); };
     pushed::name(*this, stack);
   }
@@ -9661,7 +11768,10 @@ struct interpreter_layer : layer {
 };
 
 inline void require_floating(tensor const& t, char const* transform) {
-  if (!is_floating(t.dtype())) refuse::dtype_is_not_supported((std::string(transform) + " of a value that is not floating:").c_str(), name(t.dtype()));
+  if (is_floating(t.dtype())) return;
+  std::string what(transform);
+  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
+  refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
 }
 } // namespace detail
 
@@ -9670,7 +11780,10 @@ inline void require_floating(tensor const& t, char const* transform) {
 template <class = void>
 class dynamic_reverse_scope {
 public:
-  dynamic_reverse_scope() : layer_(this_thread_state.transforms) { layer_.interpreter.record_on = &tape_; }
+  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+    layer_.interpreter.record_on = &tape_;
+    layer_.records = true;
+  }
 
   template <class T>
   auto track(T const& t) {
@@ -9739,11 +11852,17 @@ public:
         t);
   }
 
-private:
-  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
+  /// Adds to the cotangent of a result; `pull` then hands all of them back.
+  template <class T = tensor>
+  void seed(T const& y, T const& g) {
+    if (mine(y) && y.slot()) y.slot()->value = y.slot()->value.defined() ? T(add(y.slot()->value, g)) : g;
+  }
   void pull() {
     for (tape_node* n = tape_.last(); n; n = n->previous) n->act(n, tape_node::pull);
   }
+
+private:
+  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
   tape_memory tape_;
   detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
 };
@@ -9797,7 +11916,11 @@ private:
 template <class = void>
 class dynamic_batch_scope {
 public:
-  explicit dynamic_batch_scope(index_t n) : layer_(this_thread_state.transforms) { layer_.interpreter.n = dims{n}; }
+  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
+    layer_.interpreter.n = dims{n};
+    layer_.batch_size = n;
+    layer_.random = random;
+  }
   dims size() const { return layer_.interpreter.n; }
   tensor map(tensor const& x) const {
     dims logical = x.sizes();
@@ -9833,6 +11956,8 @@ constexpr void check_exit() {
   static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
                                   "pass the outer value as an argument or through closure(f, captured...)");
 }
+template <class V, int N>
+concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
 template <class V>
 concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
 } // namespace detail
@@ -9845,11 +11970,12 @@ public:
   using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
   using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
 
-  constexpr explicit static_reverse_scope(F const& f, X const&... x) : tape_(detail::leaves_tower<level>(f, x...)) {}
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)) {}
 
   template <class T>
   constexpr auto track(T const& t) {
-    return tree_map(
+    if constexpr (detail::differentiable_leaf<T>) return in().track(in(), detail::plain(t));
+    else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
@@ -9904,7 +12030,10 @@ public:
   /// The collected cotangents of a tracked tree; zeros where nothing arrived.
   template <class T>
   constexpr auto gradient(T const& t) const {
-    return tree_map(
+    if constexpr (detail::leaf_at_level<T, level>) {
+      if (t.extra->set) return t.extra->value;
+      return lift_to_all(tape_.tower, zeros_like(t.value));
+    } else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (at_level<V, level>) {
@@ -9918,6 +12047,10 @@ public:
   }
 
 private:
+  static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+    if constexpr (std::is_empty_v<tower>) return tower{};
+    else return detail::leaves_tower<level>(f, x...);
+  }
   constexpr interpreter in() {
     interpreter i{};
     i.record_on = &tape_;
@@ -9999,6 +12132,30 @@ struct cond_t {
   static constexpr auto op_name = "cond";
 };
 
+namespace detail {
+template <class I, class F>
+struct dual_fn;
+template <std::size_t N, class F>
+struct pull_fn;
+template <class I, class F, class... Flag>
+struct batched_fn;
+/// The results of both branches must be of one shape and dtype.
+template <class U, class V>
+constexpr void require_alike(U const& u, V const& v) {
+  if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
+    static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))>, "varve: cond: both functions must return values of one shape and dtype");
+  } else {
+    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
+    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
+  }
+}
+template <class D>
+constexpr auto full_tangent(D const& d) {
+  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  else return d.tangent;
+}
+} // namespace detail
+
 /// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one level below (HO-12).
 template <class T, class F>
 struct cond_call {
@@ -10006,6 +12163,45 @@ struct cond_call {
   [[no_unique_address]] T on_true;
   [[no_unique_address]] F on_false;
   static constexpr char const* name() { return cond_t::op_name; }
+  /// The call of other functions.
+  template <class A, class B>
+  static constexpr auto with(A const& a, B const& b) {
+    return cond_call<A, B>{a, b};
+  }
+  // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
+  template <class I, class A>
+  static constexpr auto dual_fn(I const& in, A const& f) {
+    return detail::dual_fn<I, A>{in, f};
+  }
+  template <class A, class... V>
+  static constexpr auto pull_fn(A const& f, V const&...) {
+    return detail::pull_fn<sizeof...(V), A>{f};
+  }
+  template <class I, class A, class... V, class... Flag>
+  static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
+    return detail::batched_fn<I, A, Flag...>{in, f};
+  }
+  template <class D>
+  static constexpr auto tangent(D const& d) {
+    return detail::full_tangent(d);
+  }
+  template <class P>
+  static constexpr auto const& predicate(P const& p) {
+    return p;
+  }
+  template <class A, class... X>
+  static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
+    return std::apply(f, x);
+  }
+  /// (values..., tangents...) to the results closed as pairs.
+  template <class Y, class A>
+  static constexpr auto split_pairs(Y const& y, A const& close) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
+      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
+    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+  }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
     if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
@@ -10029,11 +12225,6 @@ struct dual_fn {
       auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
       return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
     }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-  template <class D>
-  static constexpr auto full_tangent(D const& d) {
-    if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
-    else return d.tangent;
   }
   template <class Y>
   static constexpr auto as_tuple(Y const& y) {
@@ -10093,27 +12284,17 @@ struct batched_fn {
     return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
   }
 };
-
-template <class Y, class F>
-constexpr auto split_pairs(Y const& y, F const& close) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    constexpr std::size_t n = sizeof...(K);
-    if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
-    else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
-  }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
-}
 } // namespace detail
 
-/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0.
+/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
+/// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).
 template <>
 struct rules<cond_t> {
   template <class I, class Op, class P, class... X>
   static constexpr auto jvp(I const& in, Op const& op, P const& p, X const&... x) {
-    using T = detail::dual_fn<I, decltype(op.on_true)>;
-    using F = detail::dual_fn<I, decltype(op.on_false)>;
     return [&](auto const& pp, auto const&... d) {
-      auto const y = cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}(pp.primal, d.primal..., T::full_tangent(d)...);
-      return detail::split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+      auto const y = op.with(op.dual_fn(in, op.on_true), op.dual_fn(in, op.on_false))(pp.primal, d.primal..., op.tangent(d)...);
+      return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
     }(in.open_dual(p), in.open_dual(x)...);
   }
   template <class I, class Op, class P, class... X>
@@ -10124,26 +12305,21 @@ struct rules<cond_t> {
     }(in.open_tracked(p), in.open_tracked(x)...);
   }
   /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
-  template <class Op, class P, class... X, class... G>
-  static constexpr auto pull(Op const& op, P const& p, std::tuple<X...> const& x, G const&... g) {
-    using T = detail::pull_fn<sizeof...(X), decltype(op.on_true)>;
-    using F = detail::pull_fn<sizeof...(X), decltype(op.on_false)>;
-    return std::apply([&](auto const&... v) { return cond_call<T, F>{{op.on_true}, {op.on_false}}(p, v..., g...); }, x);
+  template <class Op, class P, class X, class... G>
+  static constexpr auto pull(Op const& op, P const& p, X const& x, G const&... g) {
+    return op.spread([&](auto const&... v) { return op.with(op.pull_fn(op.on_true, v...), op.pull_fn(op.on_false, v...))(p, v..., g...); }, x);
   }
   template <class I, class Op, class P, class... X>
   static constexpr auto vmap(I const& in, Op const& op, P const& p, X const&... x) {
-    if constexpr (at_level<P, I::level>) {
-      auto const a = op.on_true(x...);
-      auto const b = op.on_false(x...);
-      return tree_map([&](auto const& u, auto const& v) { return where(p, u, v); }, a, b);
-    } else {
-      return [&]<class... V, class... Flag>(operand<V, Flag> const&... o) {
-        using T = detail::batched_fn<I, decltype(op.on_true), Flag...>;
-        using F = detail::batched_fn<I, decltype(op.on_false), Flag...>;
-        auto const y = cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}(p, o.value...);
-        return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
-      }(in.open_batched(x)...);
-    }
+    return choose(
+        in.is_mapped(p), [&](auto const& q) { return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); }, op.on_true(x...), op.on_false(x...)); },
+        [&](auto const& q) {
+          return [&](auto const&... o) {
+            auto const y = op.with(op.batched_fn(in, op.on_true, o...), op.batched_fn(in, op.on_false, o...))(q, o.value...);
+            return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+          }(in.open_batched(x)...);
+        },
+        p);
   }
   template <class I, class Op, class P, class... X>
   static constexpr auto mode(I const& in, Op const& op, P const& p, X const&... x) {
@@ -10155,7 +12331,6 @@ struct rules<cond_t> {
 };
 
 namespace detail {
-inline bool is_mapped_by_vmap(tensor const& p) { return p.is_wrapped() && (!(p.sizes() == p.inner().sizes()) || is_mapped_by_vmap(p.inner())); }
 template <class T, class F, class Tower, class... X>
 constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
   if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
@@ -10166,11 +12341,15 @@ constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower con
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
+/// The door to the boxed operator: defined in boxed_cond.hpp.
+template <class T, class F, class... X>
+auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
 } // namespace detail
 
 /// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
 /// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
-/// of values, of one shape and dtype in both branches. Equals `pred ? true_fn(x...) : false_fn(x...)`.
+/// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
+/// whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {
@@ -10179,8 +12358,7 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
     else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
     if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
-    if (!detail::is_mapped_by_vmap(pred)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
-    return tree_map([&](auto const& a, auto const& b) { return where(pred, a, b); }, true_fn(x...), false_fn(x...));
+    return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
   } else {
     return cond_call<T, F>{true_fn, false_fn}(pred, x...);
   }
@@ -10188,33 +12366,415 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
 
 } // namespace varve
 
+
+// ---- varve/hop/boxed_cond.hpp
+/// @file
+/// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of `rules<cond_t>`.
+namespace varve {
+
+namespace detail {
+inline boxed_args part(boxed_args const& x, int from, int to) {
+  boxed_args r;
+  for (int k = from; k < to; ++k) r.push_back(x[k]);
+  return r;
+}
+inline boxed_args joined(boxed_args x, boxed_args const& y) {
+  for (auto const& t : y) x.push_back(t);
+  return x;
+}
+} // namespace detail
+/// A pack as a flat tree.
+template <class F, class... P>
+  requires(std::is_same_v<P, boxed_args> && ...)
+boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
+  boxed_args r;
+  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
+  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
+  return r;
+}
+
+namespace detail {
+template <class = void>
+higher_order_operator& cond_operator();
+
+/// Runs a branch on duals: (primals..., tangents...) to the same of its results. The layer is put back around what runs, so that what the branch captures of it is alive.
+struct boxed_dual_fn {
+  layer* self;
+  boxed_function f;
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    auto const& in = *static_cast<dynamic_level*>(self->object);
+    int const n = x.size() / 2;
+    boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
+    popped const off(this_thread_state.transforms);
+    return joined(d.primal, full(d));
+  }
+  /// Tangents, zeros where there are none.
+  template <class D>
+  static boxed_args full(D const& d) {
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+  }
+};
+/// Runs a branch on operands some of which are mapped; every result comes out mapped.
+struct boxed_batched_fn {
+  layer* self;
+  boxed_function f;
+  boxed_operands like;
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    auto const& in = *static_cast<dynamic_level*>(self->object);
+    P closed;
+    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], like.batched[k]}));
+    boxed_operands const o = in.open_batched(f(closed));
+    popped const off(this_thread_state.transforms);
+    P r;
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    for (int k = 0; k < o.value.size(); ++k) r.push_back(materialize(operand<T, bool>{o.value[k], o.batched[k]}, dims{self->batch_size}));
+    return r;
+  }
+};
+/// (operands, cotangents of the floating results) to the cotangents of the operands, by running the branch again in reverse mode.
+struct boxed_pull_fn {
+  boxed_function f;
+  int operands;
+  template <class P>
+  P operator()(P const& x) const {
+    dynamic_reverse_scope<> scope;
+    P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
+    P const y = scope.run([&] { return f(in); });
+    int g = operands;
+    for (auto const& t : y)
+      if (is_floating(t.dtype())) scope.seed(t, x[g++]);
+    scope.pull();
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+  }
+};
+/// A branch as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
+/// What the branch captures joins `captures`, which stand behind the operands of the graph's function.
+template <class = void>
+boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures) {
+  trace_layer l;
+  l.captures = &captures;
+  l.hidden = 1;
+  boxed_args in;
+  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
+  pushed const on(this_thread_state.transforms, l);
+  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
+  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
+    boxed_args a = part(all, 0, n);
+    for (int k : order) a.push_back(all[n + k]);
+    return interpret(g, a);
+  };
+}
+
+/// A call with its functions; calling it lowers from the layer `self`.
+struct boxed_cond {
+  using tag = cond_t;
+  boxed_function on_true, on_false;
+  layer* self = nullptr;
+
+  boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
+  template <class I>
+  static boxed_function dual_fn(I const& in, boxed_function const& f) {
+    return boxed_dual_fn{in.self, f};
+  }
+  template <class I>
+  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
+    return boxed_batched_fn{in.self, f, o};
+  }
+  template <class P>
+  static boxed_function pull_fn(boxed_function const& f, P const& x) {
+    return boxed_pull_fn{f, x.size()};
+  }
+  template <class D>
+  static boxed_args tangent(D const& d) {
+    return boxed_dual_fn::full(d);
+  }
+  static tensor const& predicate(boxed_args const& p) { return p[0]; }
+  template <class F>
+  static auto spread(F const& f, boxed_args const& x) {
+    return f(x);
+  }
+  template <class F>
+  static boxed_args split_pairs(boxed_args const& y, F const& close) {
+    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
+  }
+  template <class... P>
+  boxed_args operator()(boxed_args const& first, P const&... packs) const {
+    boxed_args x = first;
+    ((x = joined(std::move(x), packs)), ...);
+    boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
+    if (!self) return call(x);
+    popped const off(this_thread_state.transforms);
+    return call(x);
+  }
+};
+
+/// A recorded call: a slot per result; the pullback gives the cotangents of all operands at once (HO-12).
+template <class T = tensor>
+struct boxed_hop_node : tape_node {
+  boxed_cond op;
+  boxed_args pred, y, operands;
+  std::vector<cotangent_slot*> slots;
+  std::vector<cotangent_slot> out;
+
+  boxed_hop_node(boxed_cond const& o, boxed_args const& p, boxed_args const& r, boxed_args const& x, std::vector<cotangent_slot*> const& s)
+      : op(o), pred(p), y(r), operands(x), slots(s), out(static_cast<std::size_t>(r.size())) {
+    act = &run;
+  }
+  static void run(tape_node* n, action a) {
+    auto* self = static_cast<boxed_hop_node*>(n);
+    if (a == pull) self->pull_all();
+    else if (a == drop) self->~boxed_hop_node();
+    else
+      for (auto& s : self->out) s.value = tensor();
+  }
+  void pull_all() {
+    bool any = false;
+    for (auto const& s : out) any = any || s.value.defined();
+    if (!any) return;
+    boxed_args g;
+    for (int k = 0; k < y.size(); ++k) {
+      T const& c = out[static_cast<std::size_t>(k)].value;
+      if (is_floating(y[k].dtype())) g.push_back(c.defined() ? c : T(zeros_like(static_cast<T const&>(y[k]))));
+    }
+    boxed_args const r = [&](auto const& o) -> boxed_args { return rules<cond_t>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
+    for (int k = 0; k < r.size(); ++k)
+      if (cotangent_slot* const s = slots[static_cast<std::size_t>(k)]) s->value = s->value.defined() ? T(add(static_cast<T const&>(s->value), r[k])) : r[k];
+  }
+};
+/// A run-time `grad` that records such calls.
+template <class = void>
+struct recording_level : dynamic_level {
+  template <class I>
+  boxed_args record_hop(I const&, boxed_cond const& op, boxed_args const& y, boxed_args const& p, boxed_tracked const& t) const {
+    if (!t.any) return y;
+    auto* n = record_on->template make<boxed_hop_node<>>(boxed_cond{op.on_true, op.on_false}, p, y, t.primal, std::vector<cotangent_slot*>(t.slot, t.slot + t.primal.size()));
+    auto* slot = n->out.data();
+    return tree_map([&](tensor const& v) { cotangent_slot* const s = slot++; return is_floating(v.dtype()) ? tensor::wrap(v, self->id, self->level, {}, s, v.sizes()) : v; }, y);
+  }
+};
+
+/// The rules of `cond`, one per interpreter, from the text they share with static values.
+template <class = void>
+class boxed_cond_operator : public higher_order_operator {
+public:
+  boxed_cond_operator() : higher_order_operator(cond_t::op_name) {
+    using pack = boxed_args;
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) { return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size())); });
+    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::jvp(in, op, p, x); });
+    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::vmap(in, op, p, x); });
+    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      pack captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      op.on_true = traced(op.on_true, primal, captures);
+      op.on_false = traced(op.on_false, primal, captures);
+      return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const { return static_cast<trace_layer*>(l.object)->record_branches(&hop_handle<cond_t>, x, c.functions); }
+  };
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return r(*static_cast<dynamic_level*>(l.object), boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+template <class>
+higher_order_operator& cond_operator() {
+  static auto* const op = new boxed_cond_operator<>; // outlives every call
+  return *op;
+}
+
+template <class Y>
+boxed_args flatten(Y const& y) {
+  boxed_args r;
+  tree_for_each([&](auto const& v) { r.push_back(as_tensor(plain(v))); }, y);
+  return r;
+}
+/// Does anything watch the call but transforms for whom the predicate has one value? Then the branch can run as C++ would run it.
+inline bool is_decided(tensor const& p) {
+  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
+  return p.has_data();
+}
+inline bool only_transforms_watch() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (std::strcmp(l->kind, "trace") == 0) return false;
+  return this_thread_state.excluded.empty() && (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
+}
+template <class T, class F, class... X>
+auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
+  constexpr bool seen_statically = ((level_of<X> > 0) || ...);
+  bool subclass = false;
+  auto const look = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) subclass = subclass || v.object();
+  };
+  (look(x), ...);
+  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
+  if constexpr (seen_statically) {
+    return true_fn(x...);
+  } else {
+    using Y = decltype(true_fn(as_tensor(plain(x))...));
+    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>, "varve: cond: both functions must return the same tree of values");
+    auto const box = []<class G>(G const& f) -> boxed_function {
+      return [&f](boxed_args const& a) { return [&]<std::size_t... K>(std::index_sequence<K...>) { return flatten(f(a[static_cast<int>(K)]...)); }(std::index_sequence_for<X...>{}); };
+    };
+    boxed_args const y = cond_operator<>()({box(true_fn), box(false_fn)}, boxed_args(pred, as_tensor(plain(x))...));
+    int k = 0;
+    return tree_map([&](auto const&) { return y[k++]; }, Y{});
+  }
+}
+} // namespace detail
+
+/// The boxed `cond`: rules for further interpreters, modes and subclasses are registered on it.
+template <class = void>
+higher_order_operator& cond_operator() {
+  return detail::cond_operator<>();
+}
+
+} // namespace varve
+
 // ---- varve/interpreter/mode_guard.hpp
 namespace varve {
 
+namespace detail {
+/// A layer that hands boxed calls to a user's mode.
+template <class M>
+struct mode_layer : layer {
+  mode_interpreter<dynamic_level, M> interpreter{};
+  explicit mode_layer(M& m) {
+    kind = name_of_type<M>.c_str();
+    type = &name_of_type<M>;
+    object = &m;
+    interpreter.self = this;
+    interpreter.mode = &m;
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
+    if constexpr (requires { requires M::supports_higher_order_operators; })
+      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
+  }
+};
+inline layer_stack& free_slot(infra_mode slot) {
+  layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
+  constexpr char const* names[] = {"functional", "proxy", "fake"};
+  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind).c_str());
+  return s;
+}
+} // namespace detail
+
 /// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard on{counting};`. Guards nest; while a mode
 /// runs it is off the stack (MD-8), so its own operators reach the modes below. Modes see what transforms have made of a call. The mode must outlive the guard.
+/// Higher-order operators such as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a rule registered for it.
+/// The same mode may be on twice: then it sees each call twice (MD-12).
 template <class M>
 class mode_guard {
 public:
-  explicit mode_guard(M& mode) : layer_(mode), on_(this_thread_state.modes, layer_) {}
+  explicit mode_guard(M& mode) : mode_guard(mode, this_thread_state.modes) {}
   mode_guard(mode_guard const&) = delete;
   mode_guard& operator=(mode_guard const&) = delete;
 
+protected:
+  mode_guard(M& mode, layer_stack& stack) : layer_(mode), on_(stack, layer_) {}
+
 private:
-  struct mode_layer : layer {
-    mode_interpreter<dynamic_level, M> interpreter{};
-    explicit mode_layer(M& m) {
-      kind = "mode";
-      interpreter.self = this;
-      interpreter.mode = &m;
-      process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
-    }
-  };
-  mode_layer layer_;
+  detail::mode_layer<M> layer_;
   pushed on_;
 };
 template <class M>
 mode_guard(M&) -> mode_guard<M>;
+
+/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A slot that is taken is `dispatch_error` (MD-5, MD-6).
+template <class M>
+struct infra_mode_guard : mode_guard<M> {
+  infra_mode_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot)) {}
+};
+template <class M>
+infra_mode_guard(infra_mode, M&) -> infra_mode_guard<M>;
+
+/// Switches a mode on above transforms and autograd: it sees calls as the program makes them (MD-18).
+template <class M>
+struct pre_dispatch_guard : mode_guard<M> {
+  explicit pre_dispatch_guard(M& mode) : mode_guard<M>(mode, this_thread_state.pre_dispatch) {}
+};
+template <class M>
+pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
+
+/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
+template <class M>
+struct function_mode_guard : mode_guard<M> {
+  explicit function_mode_guard(M& mode) : mode_guard<M>(mode, this_thread_state.functions) {}
+};
+template <class M>
+function_mode_guard(M&) -> function_mode_guard<M>;
+
+/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
+class disable_modes {
+  emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
+  emptied infra_[3]{emptied(this_thread_state.infra[0]), emptied(this_thread_state.infra[1]), emptied(this_thread_state.infra[2])};
+};
+
+/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
+inline std::vector<layer const*> current_modes() {
+  std::vector<layer const*> r;
+  thread_state const& s = this_thread_state;
+  for (int k = 2; k >= 0; --k)
+    if (s.infra[k].top) r.push_back(s.infra[k].top);
+  std::size_t const infra = r.size();
+  for (layer const* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
+  return r;
+}
+/// Is any mode on, and is any of them a user's? (MD-17)
+inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
+inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
+
+/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the call (MD-9).
+class reentrant_dispatch : key_guard {
+public:
+  reentrant_dispatch() : key_guard(this_thread_state.included, this_thread_state.excluded - dispatch_key_set::full().above(dispatch_key::dispatch_mode)) {}
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/enable_mode.hpp
+namespace varve {
+
+/// A type with a static `dispatch(op, args)`: what `enable_mode` takes, and what wrapper types are.
+template <class T>
+concept handler_type = requires(boxed_op const& op, boxed_args const& x) {
+  { T::dispatch(op, x) } -> std::convertible_to<tensor>;
+};
+
+/// The single-slot mode (the first "python mode", MD-1): while it lives, every operator of this thread on tensors, factories included, is handled by `T::dispatch`, so that
+/// `empty({})` can return a `T`. It beats every operand (MD-2); tensors made from data are not intercepted (MD-3). While the handler runs the mode is off. A second
+/// one of this form is refused with `dispatch_error`; `mode_guard` nests.
+template <handler_type T>
+class enable_mode {
+  struct mode {
+    tensor process(boxed_op const& op, boxed_args const& x) const { return T::dispatch(op, x); }
+  };
+  struct slot {
+    slot() {
+      if (this_thread_state.single_mode) throw dispatch_error("varve: enable_mode: a mode of this form is on already, and they do not nest; use mode_guard");
+      this_thread_state.single_mode = true;
+    }
+    slot(slot const&) = delete;
+    slot& operator=(slot const&) = delete;
+    ~slot() { this_thread_state.single_mode = false; }
+  };
+  slot slot_;
+  mode mode_;
+  mode_guard<mode> on_{mode_};
+
+public:
+  enable_mode() = default;
+};
 
 } // namespace varve
 
@@ -10245,30 +12805,128 @@ inline constexpr char const* kind_of = I::kind;
 
 } // namespace varve
 
+// ---- varve/interpreter/subclass.hpp
+namespace varve {
+
+/// Base of tensor subclasses: wrapper types with their own meaning of every operator.
+///
+///   struct logged : tensor_subclass<logged> {
+///     tensor value;
+///     auto parts() const { return std::tie(value); }                    // the tensors inside: flatten
+///     logged with_parts(tensor v) const { return {{}, v}; }              // the same around others: unflatten
+///     static tensor dispatch(boxed_op const& op, boxed_args const& x) { ...; return wrap_like(x, op(unwrap_all<logged>(x))); }
+///   };
+///
+/// A value that computes its metadata gives `dims const& sizes() const` or `strides()`, which are asked each time (MD-20).
+/// `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. A subclass of a subclass says `using base_subclass = logged;` and is asked before it.
+template <class Derived>
+struct tensor_subclass {};
+
+namespace detail {
+template <class T>
+constexpr subclass_type const* base_of_subclass();
+template <class T>
+inline constexpr subclass_type subclass_type_of{name_of_type<T>.c_str(), base_of_subclass<T>(), &T::dispatch};
+template <class T>
+constexpr subclass_type const* base_of_subclass() {
+  if constexpr (requires { typename T::base_subclass; }) return &subclass_type_of<typename T::base_subclass>;
+  else return nullptr;
+}
+
+template <class T>
+tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type, dispatch_key_set extra);
+
+/// The object behind the handle: the user's value.
+template <class T>
+struct held_subclass final : subclass_object {
+  T value;
+  explicit held_subclass(T v) : value(std::move(v)) {}
+  subclass_type const& type() const override { return subclass_type_of<T>; }
+  void const* address() const override { return &value; }
+  int inner_count() const override { return static_cast<int>(std::tuple_size_v<decltype(value.parts())>); }
+  tensor const& inner(int i) const override {
+    return std::apply(
+        [&](auto const&... p) -> tensor const& {
+          tensor const* const at[] = {&p...};
+          return *at[i];
+        },
+        value.parts());
+  }
+  dims const* sizes() const override {
+    if constexpr (requires { value.sizes(); }) return &value.sizes();
+    else return nullptr;
+  }
+  dims const* strides() const override {
+    if constexpr (requires { value.strides(); }) return &value.strides();
+    else return nullptr;
+  }
+  tensor rebuilt(tensor const* inner) const override {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return box_subclass(value.with_parts(inner[K]...), inner[0].sizes(), inner[0].has_data() ? inner[0].strides() : dims{}, inner[0].dtype(), {});
+    }(std::make_index_sequence<std::tuple_size_v<decltype(value.parts())>>{});
+  }
+};
+template <class T>
+tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type, dispatch_key_set extra) {
+  auto object = std::make_unique<held_subclass<T>>(std::move(value));
+  tensor r = tensor::of_object(object.get(), sizes, strides, type, dispatch_key_set(dispatch_key::subclass, dispatch_key::cpu) | extra);
+  (void)object.release();
+  return r;
+}
+} // namespace detail
+
+/// A tensor that stands for a subclass value, with the sizes, strides and dtype of its first part and, if wished, further dispatch keys (MD-20).
+template <class T>
+tensor make_subclass(T value, dispatch_key_set extra = {}) {
+  tensor const first = std::get<0>(value.parts());
+  return detail::box_subclass(std::move(value), first.sizes(), first.is_wrapped() ? dims{} : first.strides(), first.dtype(), extra);
+}
+/// ... with sizes, strides and dtype of its own (`_make_wrapper_subclass`).
+template <class T>
+tensor make_subclass(T value, dims const& sizes, dtype type, dims const& strides = {}, dispatch_key_set extra = {}) {
+  return detail::box_subclass(std::move(value), sizes, strides, type, extra);
+}
+
+/// Does a tensor stand for a `T`, or for a subclass derived from it?
+template <class T>
+bool is(tensor const& t) {
+  return t.defined() && t.object() && t.object()->type().derives_from(&detail::subclass_type_of<T>);
+}
+/// The value a tensor stands for; `dispatch_error` when it stands for no `T`.
+template <class T>
+T const& unwrap(tensor const& t) {
+  if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
+    throw dispatch_error((std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str()).c_str());
+  return *static_cast<T const*>(t.object()->address());
+}
+
+/// The parts of all `T` among some operands, the others as they are: for handlers that compute on what is inside. `part` numbers the part.
+template <class T>
+boxed_args unwrap_all(boxed_args const& x, int part = 0) {
+  boxed_args r;
+  for (auto const& t : x) r.push_back(is<T>(t) ? t.object()->inner(part) : t);
+  return r;
+}
+
+/// Makes a handler's result alias what the schema says: a mutated operand is returned itself, a view shares the storage of the operand it views (MD-16).
+/// `dispatch_error` for a schema that mixes fresh results with aliases.
+inline tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
+  operator_schema const s = operator_schema::parse(std::string(op.name()) + op.schema());
+  int aliased = 0;
+  for (std::size_t r = 0; r < s.results.size(); ++r) aliased += s.aliased_operand(static_cast<int>(r)) >= 0;
+  if (aliased && aliased != static_cast<int>(s.results.size())) throw dispatch_error(("varve: " + to_string(s) + " mixes fresh results and aliases; its aliasing cannot be corrected").c_str());
+  if (!aliased) return y;
+  int const k = s.aliased_operand(0);
+  if (s.results[0].mutated) return x[k];
+  if (y.defined() && !y.is_wrapped() && y.object() && !x[k].is_wrapped()) y.alias_storage_of(x[k]);
+  return y;
+}
+
+} // namespace varve
+
 // ---- varve/op/all.hpp
 /// @file
 /// Every operator.
-
-// ---- varve/op/mul.hpp
-namespace varve {
-
-/// x * y.
-template <>
-struct rules<mul_t> : rule::pointwise<2> {
-  static constexpr auto kernel(auto x, auto y) { return x * y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
-};
-
-/// x / y, always floating (torch.true_divide).
-template <>
-struct rules<div_t> : rule::pointwise<2, promotion::floating> {
-  static constexpr auto kernel(auto x, auto y) { return x / y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
-};
-
-} // namespace varve
 
 // ---- varve/op/abs.hpp
 namespace varve {
@@ -10527,9 +13185,10 @@ constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const&
 }
 
 /// The values at one index of an axis; the axis goes.
-inline constexpr struct select_t {
+inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr auto op_name = "select";
   template <value X, class A, class I>
-  constexpr auto operator()(X const& x, A const& axis, I const& index) const {
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto at = [](dims const& axis, dims const& i, dims const& sizes) {
       int const a = wrap_axis(axis[0], sizes.n);
       if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
@@ -10676,9 +13335,10 @@ inline constexpr struct stack_t {
 namespace varve {
 
 /// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The derivative passes inside and at the bounds (torch.clamp).
-inline constexpr struct clamp_t {
+inline constexpr struct clamp_t : composite_operator<clamp_t> {
+  static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
-  constexpr auto operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+  static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
     auto raise = [](auto const& v, auto const& lo) { return where(lt(v, lo), lo, v); };
     auto lower = [](auto const& v, auto const& hi) { return where(gt(v, hi), hi, v); };
@@ -10904,7 +13564,7 @@ struct in_place {
 
 private:
   static void refuse_transformed(tensor const& t) {
-    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms, t))
+    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms.top, t))
       throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
   }
 };
@@ -11089,9 +13749,10 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 } // namespace detail
 
 /// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.
-inline constexpr struct matmul_t {
+inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr auto op_name = "matmul";
   template <value A, value B>
-  constexpr auto operator()(A const& a, B const& b) const {
+  static constexpr auto body(A const& a, B const& b) {
     auto const sa = shape_of(a);
     auto const sb = shape_of(b);
     auto const fits = on_dims(detail::check_matmul, sa, sb);
@@ -11109,9 +13770,10 @@ inline constexpr struct matmul_t {
 } matmul{};
 
 /// Sum of products of two vectors of equal length.
-inline constexpr struct dot_t {
+inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr auto op_name = "dot";
   template <value A, value B>
-  constexpr auto operator()(A const& a, B const& b) const {
+  static constexpr auto body(A const& a, B const& b) {
     auto check = [](dims const& x, dims const& y) {
       if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
       return dims{};
@@ -11358,9 +14020,10 @@ constexpr auto permute_t::operator()(X const& x, S const& axes) const {
 }
 
 /// Exchanges two dimensions; `transpose(x)` exchanges the last two.
-inline constexpr struct transpose_t {
+inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr auto op_name = "transpose";
   template <value X, class A = ints<-2>, class B = ints<-1>>
-  constexpr auto operator()(X const& x, A const& first = {}, B const& second = {}) const {
+  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
     auto exchange = [](dims const& s, dims const& a, dims const& b) {
       dims r = s;
       for (int k = 0; k < s.n; ++k) r[k] = k;
@@ -11512,7 +14175,7 @@ struct rules<randn_t> : detail::factory {
 
 /// A tensor of standard normal numbers.
 template <class = void>
-tensor randn(dims const& sizes, dtype type = default_dtype) {
+tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
 }
 /// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that `manual_seed` and the tensor form give.
@@ -11593,9 +14256,10 @@ constexpr auto unless_empty(X const& x, F const& f, G const& g) {
 } // namespace detail
 
 /// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
-inline constexpr struct logsumexp_t {
+inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
+  static constexpr auto op_name = "logsumexp";
   template <value X, class A, class K = ints<0>>
-  constexpr auto operator()(X const& x, A const& axes, K const& keep = {}) const {
+  static constexpr auto body(X const& x, A const& axes, K const& keep = {}) {
     auto const shifted = [&](auto const& v) {
       auto const m = detail::safe_maximum(v, axes);
       auto const s = sum(exp(sub(v, m)), axes, keep);
@@ -11606,9 +14270,10 @@ inline constexpr struct logsumexp_t {
 } logsumexp{};
 
 /// exp(x) / sum(exp(x)) along one axis.
-inline constexpr struct softmax_t {
+inline constexpr struct softmax_t : composite_operator<softmax_t> {
+  static constexpr auto op_name = "softmax";
   template <value X, class A>
-  constexpr auto operator()(X const& x, A const& axis) const {
+  static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return div(e, sum(e, axis, keepdim));
@@ -11618,9 +14283,10 @@ inline constexpr struct softmax_t {
 } softmax{};
 
 /// Logarithm of `softmax`, without overflow or loss.
-inline constexpr struct log_softmax_t {
+inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
+  static constexpr auto op_name = "log_softmax";
   template <value X, class A>
-  constexpr auto operator()(X const& x, A const& axis) const {
+  static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));
@@ -11902,8 +14568,8 @@ struct static_batch_scope {
   }
 };
 template <class F, class Size, class... X>
-constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n) {
-  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0]);
+constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
+  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
   else return static_batch_scope<next_level<F, X...>, F, Size>{n};
 }
 
@@ -11942,10 +14608,10 @@ constexpr auto collect_tree(Scope const& scope, Y const& y) {
 } // namespace detail
 
 /// The function object of `vmap`.
-template <class F, class In, class Out>
+template <class F, class In, class Out, random_policy R = random_policy::error>
 struct vmap_function;
-template <class F, auto... In, auto... Out>
-struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>> {
+template <class F, auto... In, auto... Out, random_policy R>
+struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
   [[no_unique_address]] F f;
 
   template <class... X>
@@ -11964,7 +14630,7 @@ private:
     static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
     static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
     if constexpr (detail::sizes_agree<S>) {
-      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes));
+      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
       auto const y = scope.run([&] { return detail::call_with(f, in); });
       return detail::collect_tree<Out...>(scope, y);
@@ -11975,22 +14641,22 @@ private:
 };
 
 /// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
-/// that is mapped although out_dims says none. TR-1..4.
-template <class F, auto... In, auto... Out>
-constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>>{f};
+/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
+template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
 }
-template <class F, auto... In>
-constexpr auto vmap(F f, in_dims_t<In...>) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>>{f};
+template <class F, auto... In, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
 }
-template <class F, auto... Out>
-constexpr auto vmap(F f, out_dims_t<Out...>) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>>{f};
+template <class F, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
 }
-template <class F>
-constexpr auto vmap(F f) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<0>>{f};
+template <random_policy R = random_policy::error, class F>
+constexpr auto vmap(F f, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
 }
 
 } // namespace varve
@@ -12077,9 +14743,43 @@ constexpr auto hessian(F f) {
 // ---- varve/transform/with.hpp
 namespace varve {
 
+/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare `ones<float, 3>()` has no argument whose type could
+/// carry the stack; a scope carries the modes it was handed through, the outermost first. On tensors factories need none.
+template <class... I>
+struct scope {
+  [[no_unique_address]] std::tuple<I...> stack{};
+
+  /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
+  template <index_t... D, number N>
+  constexpr auto full(ints<D...> const& sizes, N v) const {
+    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(lift_to_all(stack, v));
+  }
+  /// `zeros(shape<2, 3>, type<double>)`
+  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
+  constexpr auto zeros(ints<D...> const& sizes, ints<T> const& = {}) const {
+    return full(sizes, type_of<static_cast<dtype>(T)>(0));
+  }
+  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
+  constexpr auto ones(ints<D...> const& sizes, ints<T> const& = {}) const {
+    return full(sizes, type_of<static_cast<dtype>(T)>(1));
+  }
+};
+namespace detail {
+template <class T>
+inline constexpr bool is_scope = false;
+template <class... I>
+inline constexpr bool is_scope<scope<I...>> = true;
+/// The scope inside one more mode.
+template <class In, class... I>
+constexpr auto within(scope<I...> const& s, In const& in) {
+  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
+}
+} // namespace detail
+
 /// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by the compiler. The mode sits above the
 /// transforms already around it and below those that f applies. On tensors it is a `mode_guard` around the call.
 template <class M, class F, class... X>
+  requires(sizeof...(X) > 0)
 constexpr auto with(M& mode, F const& f, X const&... x) {
   if constexpr (any_dynamic<X...>) {
     mode_guard const on{mode};
@@ -12091,6 +14791,7 @@ constexpr auto with(M& mode, F const& f, X const&... x) {
     auto const close = [&](auto const& v) {
       using V = std::remove_cvref_t<decltype(v)>;
       if constexpr (value<V>) return seen<I, std::remove_cvref_t<decltype(detail::plain(v))>>{detail::plain(v), in, {}};
+      else if constexpr (detail::is_scope<V>) return detail::within(v, in);
       else return v;
     };
     auto const open = [](auto const& y) {
@@ -12101,6 +14802,83 @@ constexpr auto with(M& mode, F const& f, X const&... x) {
     };
     return tree_map(open, f(tree_map(close, x)...));
   }
+}
+
+/// The function object of `with(mode, f)`.
+template <class M, class F>
+struct with_function {
+  M* mode;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (sizeof...(X) > 0) {
+      return with(*mode, f, x...);
+    } else { // nothing but factories of tensors can be inside
+      mode_guard const on{*mode};
+      return f();
+    }
+  }
+};
+/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`, `grad(with(m, f))(x)`. The mode must outlive it.
+template <class M, class F>
+constexpr auto with(M& mode, F f) {
+  return with_function<M, F>{&mode, f};
+}
+
+} // namespace varve
+
+// ---- varve/value/print.hpp
+namespace varve {
+
+namespace detail {
+inline void print_element(std::string& to, tensor const& t, index_t offset) {
+  char text[40];
+  on_dtype(t.dtype(), "to_string", [&]<class T>() {
+    T const v = static_cast<T const*>(t.raw())[offset];
+    if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
+    else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
+    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 4 ? 6 : 10, static_cast<double>(v));
+  });
+  to += text;
+}
+/// Longer dimensions show their first and last three elements.
+inline void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
+  if (axis == t.dim()) return print_element(to, t, offset);
+  index_t const n = t.sizes()[axis], shown = t.numel() > 1000 && n > 6 ? 3 : n;
+  to += '[';
+  for (index_t k = 0; k < n; ++k) {
+    if (k) to += axis + 1 < t.dim() ? ",\n" + std::string(static_cast<std::size_t>(axis + 8), ' ') : ", ";
+    if (k == shown && shown < n) {
+      to += "..., ";
+      k = n - shown;
+    }
+    print_elements(to, t, axis + 1, offset + k * t.strides()[axis]);
+  }
+  to += ']';
+}
+} // namespace detail
+
+/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its level (FS-13):
+/// `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`.
+inline std::string to_string(tensor const& t) {
+  if (!t.defined()) return "tensor(undefined)";
+  if (t.is_wrapped()) {
+    bool const mapped = !(t.sizes() == t.inner().sizes());
+    std::string const kind = t.slot() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
+    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.inner());
+    if (kind == "jvp") r += ", tangent=" + to_string(t.extra());
+    return r + ")";
+  }
+  if (t.object()) {
+    std::string r = std::string(t.object()->type().name) + "(";
+    for (int k = 0; k < t.object()->inner_count(); ++k) r += (k ? ", " : "") + to_string(t.object()->inner(k));
+    return r + ")";
+  }
+  std::string r = "tensor(";
+  if (!t.has_data()) r += "..., device=meta, size=" + to_string(t.sizes());
+  else detail::print_elements(r, t, 0, 0);
+  if (t.dtype() != default_dtype && t.dtype() != dtype::int64 && t.dtype() != dtype::bool_) r += std::string(", dtype=") + name(t.dtype());
+  return r + ")";
 }
 
 } // namespace varve
@@ -12147,6 +14925,54 @@ private:
   T* data_;
 };
 
+/// An extent of a `tensor_ref` that is known at run time only.
+inline constexpr index_t dyn = -1;
+
+/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a `tensor` on that memory, without a copy; strides are kept.
+template <class T, index_t... D>
+  requires((D == dyn) || ...)
+class tensor_ref<T, D...> {
+public:
+  using element = std::remove_const_t<T>;
+  using tensor_type = tensor;
+
+  /// Views row-major memory of these sizes; `shape_error` where they differ from the extents.
+  tensor_ref(T* data, dims const& sizes) : tensor_ref(data, sizes, contiguous_strides(sizes)) {}
+  tensor_ref(T* data, dims const& sizes, dims const& strides) : data_(data), sizes_(sizes), strides_(strides) {
+    dims const extents{D...};
+    bool fits = sizes.n == extents.n && strides.n == extents.n;
+    for (int k = 0; fits && k < extents.n; ++k) fits = extents[k] == dyn ? sizes[k] >= 0 : extents[k] == sizes[k];
+    if (!fits) refuse::shapes_do_not_match("tensor_ref", sizes, extents);
+  }
+  /// Views anything with `data()` and `size()` as a vector.
+  template <class R>
+    requires(sizeof...(D) == 1 && requires(R& r) {
+      { r.data() } -> std::convertible_to<T*>;
+      r.size();
+    })
+  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
+  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the view.
+  explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
+
+  T* data() const { return data_; }
+  index_t size() const { return numel(sizes_); }
+  dims const& sizes() const { return sizes_; }
+  /// A tensor on the memory.
+  tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
+
+private:
+  T* data_;
+  dims sizes_, strides_;
+};
+
+template <class T, index_t... D>
+  requires((D == dyn) || ...)
+struct traits<tensor_ref<T, D...>> {
+  using base = tensor;
+  static constexpr int level = 0;
+  static dims shape(tensor_ref<T, D...> const& x) { return x.sizes(); }
+  static dims type(tensor_ref<T, D...> const&) { return dims{static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())}; }
+};
 template <class T, index_t... D>
 struct traits<tensor_ref<T, D...>> {
   using base = array<std::remove_const_t<T>, D...>;

@@ -93,7 +93,7 @@ TEST_CASE("exceptions: thrown by a kernel below transforms and modes", "[dispatc
     vv::mode_guard const on{never};
     CHECK_THROWS_AS(vv::grad(f)(x), vv::index_error);
     CHECK_FALSE(vv::this_thread_state.quiet()); // the mode of this scope is back
-    CHECK(vv::this_thread_state.transforms == nullptr);
+    CHECK(vv::this_thread_state.transforms.top == nullptr);
   }
   CHECK(vv::this_thread_state.quiet());
   CHECK_THROWS_WITH(f(x), ContainsText("gather") && ContainsText("7") && ContainsText("3"));

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
 
+#include <varve/dispatch/parallel_for.hpp>
 #include <varve/varve.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 #include <varve_test.hpp>
 
@@ -105,4 +108,122 @@ TEST_CASE("threads: first use of an operator on several at once", "[dispatch][tl
     if (element(vv::logsumexp(vv::cat(std::vector<tensor>{r, r}, 0), 0), 0) > element(vv::logsumexp(r, 0), 0) && m.calls > 3) ++right;
   });
   CHECK(right == 2);
+}
+
+namespace {
+struct shared_counting : vv::dispatch_mode<shared_counting> { // bears calls from several threads
+  std::atomic<int> calls{0};
+  tensor process(vv::boxed_op op, vv::boxed_args const& args) {
+    ++calls;
+    return op(args);
+  }
+};
+} // namespace
+
+TEST_CASE("threads: a snapshot carries modes, keys and transforms to another thread and back", "[dispatch][tls]") { // DK-10, MD-4
+  tensor const x = from({1, 2, 3}, {3});
+  shared_counting m;
+  auto f = [&] { return vv::sum(x * x); };
+  {
+    vv::mode_guard const on{m};
+    vv::exclude_keys const off(vv::dispatch_key::autocast);
+    CHECK(std::async(std::launch::async, f).get().item<double>() == 14); // without: not seen
+    CHECK(m.calls == 0);
+    CHECK(std::async(std::launch::async, vv::carry(f)).get().item<double>() == 14);
+    CHECK(m.calls == 2);
+    bool excluded = false, after = false;
+    vv::thread_snapshot const s;
+    std::thread([&] {
+      try {
+        vv::restored const here(s);
+        excluded = vv::this_thread_state.excluded.has(vv::dispatch_key::autocast) && vv::is_mode_active();
+        throw 1;
+      } catch (int) {}
+      after = vv::this_thread_state.quiet();
+    }).join();
+    CHECK(excluded);
+    CHECK(after);
+  }
+  // A value mapped here is known there.
+  tensor const y = vv::vmap([](tensor const& v) { return std::async(std::launch::async, vv::carry([&] { return v * v; })).get(); })(x);
+  CHECK(elements(y) == std::vector<double>{1, 4, 9});
+}
+
+TEST_CASE("threads: parallel_for runs its parts under the caller's state", "[dispatch][tls]") {
+  tensor const x = from({1, 2, 3}, {3});
+  shared_counting m;
+  std::vector<int> hits(1000, 0);
+  {
+    vv::mode_guard const on{m};
+    vv::parallel_for(
+        0, 1000, 10,
+        [&](vv::index_t from, vv::index_t to) {
+          for (auto k = from; k < to; ++k) {
+            ++hits[static_cast<std::size_t>(k)];
+            if (k % 100 == 0) (void)(x + x);
+          }
+        },
+        4);
+  }
+  CHECK(std::count(hits.begin(), hits.end(), 1) == 1000);
+  CHECK(m.calls == 10);
+  CHECK_THROWS_WITH(vv::parallel_for(
+                        0, 8, 1, [](vv::index_t from, vv::index_t) { if (from) throw std::runtime_error("part " + std::to_string(from)); }, 4),
+                    ContainsText("part 2"));
+  int calls = 0;
+  vv::parallel_for(3, 3, 1, [&](auto, auto) { ++calls; });
+  CHECK(calls == 0);
+  // A tape is written by one thread only.
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          std::vector<tensor> parts(4);
+          vv::parallel_for(
+              0, 4, 1, [&](vv::index_t from, vv::index_t to) { for (auto k = from; k < to; ++k) parts[static_cast<std::size_t>(k)] = vv::sum(v * v); }, 4);
+          return parts[0] + parts[1] + parts[2] + parts[3];
+        })(x)) == std::vector<double>{8, 16, 24});
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("threads: different modes around shared tensors, while kernels come and go", "[dispatch][tls]") {
+#if defined(__SANITIZE_THREAD__)
+  constexpr auto duration = std::chrono::seconds(10);
+#else
+  constexpr auto duration = std::chrono::milliseconds(300);
+#endif
+  std::vector<tensor> shared;
+  for (int k = 0; k < 8; ++k) shared.push_back(from({1.0 * k, 2}, {2}));
+  auto const end = std::chrono::steady_clock::now() + duration;
+  std::atomic<int> right{0};
+  std::atomic<long> rounds{0};
+  (void)(shared[0] * shared[1]);
+  on_threads(8, [&](int k) {
+    bool good = true;
+    for (int round = 0; good && std::chrono::steady_clock::now() < end; ++round, ++rounds) {
+      tensor const &a = shared[static_cast<std::size_t>((k + round) % 8)], &b = shared[static_cast<std::size_t>(k)];
+      counting one, two;
+      {
+        vv::mode_guard const outer{one};
+        if (round % 3 == 0) {
+          vv::infra_mode_guard const infra{vv::infra_mode::fake, two};
+          good = good && element(vv::grad([&](tensor const& v) { return vv::sum(v * a); })(b), 1) == 2;
+        } else if (round % 3 == 1) {
+          vv::disable_modes const none;
+          good = good && element(a + b, 1) == 4;
+        } else {
+          vv::mode_guard const inner{two};
+          good = good && element(vv::vmap([](tensor const& v) { return v + 1; })(a), 1) == 3 && two.calls == one.calls;
+        }
+      }
+      if (k == 0 && round % 16 == 0) { // registering is safe against calls on other threads
+        vv::library lib("aten");
+        lib.impl("mul", vv::dispatch_key::autograd, [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& x) -> tensor {
+          return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), x);
+        });
+        good = good && element(a * b, 1) == 4;
+      }
+      good = good && vv::this_thread_state.quiet();
+    }
+    if (good) ++right;
+  });
+  CHECK(right == 8);
+  CHECK(rounds > 8);
 }

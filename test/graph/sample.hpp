@@ -121,7 +121,7 @@ struct writer {
 /// Evaluates region 0 node by node, in double: what every optimized form is compared with.
 inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std::vector<double>> const& arguments) {
   std::vector<std::vector<double>> v(g.nodes.size());
-  std::vector<known> const what = identify(g);
+  list<known> const what = identify(g);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     node const& nd = g.nodes[n];
     dims const& s = nd.out.sizes;

@@ -15,7 +15,7 @@ constexpr dtype all_types[] = {dtype::bool_, dtype::uint8, dtype::int32, dtype::
 /// Folds the elements along axes with a plain loop.
 template <class F>
 tensor folded(tensor const& x, dims const& axes, bool keep, dtype type, F const& f) {
-  dims kept = x.sizes(), gone;
+  dims kept = x.sizes();
   for (int k = 0; k < x.dim(); ++k)
     for (index_t a : axes)
       if (vv::wrap_axis(a, x.dim()) == k || axes.empty()) kept[k] = 1;

@@ -91,3 +91,76 @@ constexpr auto grad_in_vmap = [](auto x) {
 static_assert(vv::equal(vv::vmap(vv::grad(grad_in_vmap))(vv::array<double, 2>{1, 2}), vv::array<double, 2>{2, 4}));
 static_assert(hana::is_empty(vv::stack_of<double>));
 static_assert(vv::level_of<double> == 0);
+
+// factories: a scope carries the modes it was handed through
+static_assert([] {
+  counting outer, inner;
+  last_name named;
+  auto const y = vv::with(
+      outer,
+      [&](auto s, auto x) {
+        auto const a = x + s.ones(vv::shape<2>, vv::type<double>);
+        return vv::with(
+            inner, [&](auto t, auto u) { return vv::with(named, [](auto r, auto v) { return v * r.full(vv::shape<2>, 3.0); }, t, u); }, s, a);
+      },
+      vv::scope(), vv::array<double, 2>{1, 2});
+  return vv::equal(y, vv::array<double, 2>{6, 9}) && outer.calls == 4 && inner.calls == 2 && same(named.last, "mul");
+}());
+static_assert(vv::equal(vv::scope().zeros(vv::shape<2, 1>), vv::zeros<float, 2, 1>()));
+// under a transform what a scope makes is a constant
+static_assert([] {
+  counting m;
+  double const g = vv::with(
+      m, [](auto s, auto x) { return vv::grad([&](auto v) { return vv::sum(s.ones(vv::shape<3>, vv::type<double>) * v * v); })(x); }, vv::scope(), 2.0);
+  return g == 12;
+}());
+
+// a mode that declines leaves the call to what is below it
+struct declining : vv::dispatch_mode<declining> {
+  int asked = 0;
+  constexpr auto process(auto, auto const&...) {
+    ++asked;
+    return vv::not_implemented;
+  }
+};
+static_assert([] {
+  declining m;
+  return vv::with(m, f, 0.0) == 0 && m.asked == 2;
+}());
+
+// with(mode, f) is a function like any other: modes and transforms interleave in any order, which the stack shows
+template <class V>
+constexpr auto order_of = [] {
+  struct text {
+    char v[9]{};
+  } r;
+  int n = 0;
+  hana::for_each(vv::stack_of<V>, [&](auto type) { r.v[n++] = decltype(type)::type::kind[0]; });
+  return r;
+}();
+template <class V>
+constexpr bool stack_is(char const* letters) {
+  return same(order_of<V>.v, letters);
+}
+constexpr auto under_all = [](auto x) {
+  static_assert(stack_is<decltype(x)>("mgvm")); // innermost first: mode, grad, vmap, mode
+  return x * x;
+};
+static_assert([] {
+  counting outer, inner;
+  auto const y = vv::with(outer, vv::vmap(vv::grad(vv::with(inner, under_all))))(vv::array<double, 3>{1, 2, 3});
+  return vv::equal(y, vv::array<double, 3>{2, 4, 6}) && inner.calls == 1 && outer.calls > 1;
+}());
+static_assert([] {
+  counting a, b;
+  auto const look = [](auto x) {
+    static_assert(stack_is<decltype(x)>("gmjm"));
+    return x * x * x;
+  };
+  double const y = vv::with(a, [&](auto x) { return vv::jvp(vv::with(b, vv::grad(look)), std::tuple(x), std::tuple(1.0)).second; })(2.0);
+  return y == 12 && a.calls > b.calls && b.calls > 2;
+}());
+static_assert([] {
+  counting one, two;
+  return vv::with(one, vv::with(two, f))(0.0) == 0 && one.calls == 2 && two.calls == 2;
+}());

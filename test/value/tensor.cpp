@@ -2,6 +2,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/op/all.hpp>
+#include <varve/transform/grad.hpp>
 
 #include <varve_test.hpp>
 

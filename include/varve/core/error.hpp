@@ -40,6 +40,10 @@ struct rank_error : error {
 struct missing_rule : error {
   using error::error;
 };
+/// The dispatcher cannot choose: ambiguous kernels, a mode or subclass that no candidate accepts, an infra slot taken twice, a faulty registration.
+struct dispatch_error : error {
+  using error::error;
+};
 /// A transform was used wrongly: unequal mapped sizes, a result that is no scalar, an escaped value.
 struct transform_error : error {
   using error::error;

@@ -35,6 +35,22 @@ constexpr auto const& nth(X const& x, R const&... r) {
   else return nth<K - 1>(r...);
 }
 
+/// The name of a type as the compiler spells it: for run-time messages.
+template <class T>
+constexpr auto type_name() {
+  struct text {
+    char v[128]{};
+    constexpr char const* c_str() const { return v; }
+  } r;
+  char const* p = __PRETTY_FUNCTION__;
+  while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+  if (*p) p += 4;
+  for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
+  return r;
+}
+template <class T>
+inline constexpr auto name_of_type = type_name<T>();
+
 /// False for every type: for `static_assert` in branches that may not be instantiated.
 template <class...>
 inline constexpr bool never = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <atomic>
 #include <varve/dispatch/operator.hpp>
 #include <varve/value/tensor.hpp>
 
@@ -84,6 +85,8 @@ private:
 };
 
 struct op_handle;
+struct boxed_hop;
+struct dispatch_table;
 
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
@@ -97,6 +100,10 @@ struct op_table {
   tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
   tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
   op_handle const* (*handle)();
+  /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
+  tensor (*meta)(attributes const& at, boxed_args const& x);
+  /// The kernels registered at run time; null while there are none.
+  std::atomic<dispatch_table const*>* registered;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
@@ -104,14 +111,18 @@ struct boxed_op {
   op_table const* table;
   attributes const* at;
   char const* name() const { return table->name; }
+  char const* schema() const { return table->schema; }
   /// Lowers: hands the call to the next interpreter of the thread.
   tensor operator()(boxed_args const& x) const;
 };
 
 /// Operators by name. An operator is known once the program contains a call of it on tensors.
 struct ops {
-  /// Null when no operator of that name is known.
+  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library` as `library::name`.
   static op_table const* find(char const* name);
+  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts are `dispatch_error`.
+  template <class... X>
+  static tensor call(char const* name, X const&... x);
 };
 
 } // namespace varve

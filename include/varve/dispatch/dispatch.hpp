@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/config.hpp>
 #include <varve/dispatch/operator.hpp>
+#include <varve/dispatch/resolve.hpp>
 #include <varve/dispatch/static_eval.hpp>
 
 namespace varve {
@@ -57,19 +59,49 @@ constexpr void refuse_confusion() {
 }
 } // namespace detail
 
+namespace detail {
+/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed program.
+template <int Level, class I, class X, class... Rest>
+VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
+  if constexpr (at_level<X, Level>)
+    if (!found || !found->alive()) found = &x.in;
+  if constexpr ((at_level<Rest, Level> || ...)) look<Level>(found, rest...);
+}
+} // namespace detail
+
 /// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
 template <class... X>
 constexpr auto innermost(X const&... x) {
-  using I = innermost_t<X...>;
-  detail::refuse_confusion<X...>();
-  I const* found = nullptr;
-  auto look = [&](auto const& v) {
-    if constexpr (detail::one_transform<X...> && at_level<std::remove_cvref_t<decltype(v)>, top_level<X...>>)
-      if (!found || !found->alive()) found = &v.in;
-  };
-  (look(x), ...);
+  static_assert((detail::refuse_confusion<X...>(), true)); // leaves no call behind
+  innermost_t<X...> const* found = nullptr;
+  detail::look<top_level<X...>>(found, x...);
   return *found;
 }
+
+namespace detail {
+/// The key of one interpreter of a static stack.
+template <class I>
+inline constexpr dispatch_key key_of_interpreter = requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
+template <class V>
+constexpr dispatch_key_set keys_of_value() {
+  if constexpr (is_seen<V>) return keys_of_value<decltype(V::value)>() | key_of_interpreter<typename V::interpreter>;
+  else return is_proxy_base<V> ? dispatch_key_set(dispatch_key::meta) : default_keys;
+}
+template <class... X>
+constexpr dispatch_key_set keys_at_top() {
+  if constexpr (top_level<X...> > 0) return default_keys | key_of_interpreter<innermost_t<X...>>;
+  else return ((is_proxy_base<base_of<X>> ? dispatch_key_set(dispatch_key::meta) : default_keys) | ... | dispatch_key_set());
+}
+inline constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
+} // namespace detail
+
+/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what is inside.
+template <class V>
+inline constexpr dispatch_key_set keys_of = detail::keys_of_value<std::remove_cvref_t<V>>();
+/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack is ordered by levels: only the innermost
+/// interpreter's key is there, lowering removes it.
+template <class... X>
+inline constexpr dispatch_key static_key = key_of_call(detail::keys_at_top<X...>(), {}, {}, detail::built_in_stops);
 
 namespace detail {
 struct static_base;
@@ -91,7 +123,7 @@ constexpr auto base_tag() {
 /// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
-  if constexpr (top_level<X...> > 0) {
+  if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
     else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);

@@ -75,6 +75,7 @@ template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
   else if constexpr (requires { typename X::array_type; }) return x.load();
+  else if constexpr (requires { typename X::tensor_type; }) return x.view();
   else if constexpr (is_array<X> && std::is_same_v<X, array<element_of<X>>>) return x.data[0];
   else return (x);
 }

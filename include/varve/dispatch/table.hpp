@@ -69,6 +69,22 @@ struct erased {
       no_rule(Tag::op_name, "vmap");
     }
   }
+  VARVE_COLD static tensor meta_of_result(attributes const& at, boxed_args const& x) {
+    constexpr int most = 8;
+    meta in[most];
+    for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
+    if constexpr (has_layout<R> && R::kind == op_kind::view) {
+      layout const l = R::layout_of(at, x[0].where());
+      if (l.expressible) return x[0].with_layout(l);
+    }
+    if constexpr (R::kind == op_kind::mutation) {
+      (void)R::shape(at, in, x.size());
+      return x[0];
+    } else {
+      varve::meta const m = R::shape(at, in, x.size());
+      return tensor::meta(m.sizes, m.type);
+    }
+  }
   static op_handle const* handle_of() { return &handle<Tag>; }
 };
 
@@ -77,6 +93,10 @@ constexpr char const* schema_of() {
   if constexpr (requires { R::schema; }) return R::schema;
   else return "";
 }
+
+/// The kernels registered at run time for an operator; null while there are none.
+template <class Tag>
+inline constinit std::atomic<dispatch_table const*> registered{nullptr};
 
 /// Tables register themselves by name when a program first contains them.
 struct table_entry {
@@ -87,9 +107,29 @@ inline table_entry*& first_table() {
   static table_entry* first = nullptr;
   return first;
 }
+/// Held while the list of tables is read or changed; both are short.
+class table_lock {
+public:
+  table_lock() {
+    while (busy().test_and_set(std::memory_order_acquire)) {}
+  }
+  table_lock(table_lock const&) = delete;
+  table_lock& operator=(table_lock const&) = delete;
+  ~table_lock() { busy().clear(std::memory_order_release); }
+
+private:
+  static std::atomic_flag& busy() {
+    static std::atomic_flag flag = ATOMIC_FLAG_INIT;
+    return flag;
+  }
+};
 struct table_registration {
   table_entry entry;
-  explicit table_registration(op_table const* t) : entry{t, first_table()} { first_table() = &entry; }
+  explicit table_registration(op_table const* t) : entry{t, nullptr} {
+    table_lock const held;
+    entry.next = first_table();
+    first_table() = &entry;
+  }
 };
 } // namespace detail
 
@@ -103,7 +143,9 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::jvp,
                                 &detail::erased<Tag, Facts>::vjp,
                                 &detail::erased<Tag, Facts>::batch,
-                                &detail::erased<Tag, Facts>::handle_of};
+                                &detail::erased<Tag, Facts>::handle_of,
+                                &detail::erased<Tag, Facts>::meta_of_result,
+                                &detail::registered<Tag>};
 
 namespace detail {
 template <class Tag, int Facts>
@@ -117,6 +159,8 @@ op_table const* registered_table() {
 } // namespace detail
 
 inline op_table const* ops::find(char const* name) {
+  if (std::strncmp(name, "aten::", 6) == 0) name += 6;
+  detail::table_lock const held;
   for (auto* e = detail::first_table(); e; e = e->next)
     if (std::strcmp(e->table->name, name) == 0) return e->table;
   return nullptr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/dispatch.hpp>
+#include <varve/dispatch/dispatch_table.hpp>
 #include <varve/dispatch/table.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
-#include <varve/dispatch/thread_state.hpp>
 
 namespace varve {
 
@@ -37,31 +37,114 @@ VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   return t;
 }
 
-/// The slow door: transforms, then modes, then the kernel.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
+inline dispatch_key_set keys_of_call(boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  dispatch_key_set keys = s.included;
+  for (auto const& t : x)
+    if (t.defined()) keys |= t.keys();
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  if ((keys & backends).empty()) keys |= default_keys;
+  return keys - s.excluded;
+}
+/// The slow door: the highest key of the call decides.
+VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) { return redispatch(op, keys_of_call(x), x); }
+
+/// The kernel proper.
+VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
+VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
+  popped const p(this_thread_state.transforms);
+  for (auto const& t : x)
+    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
+  return op(x);
+}
+
+/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
+VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms, t));
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
   if (dead) {
     boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms, t));
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
     return call_boxed(op, plain);
   }
-  if (s.transforms) {
-    popped const p(s.transforms);
-    return p.top().process(p.top(), op, x);
+  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
+  dispatch_table const& t = table_of(op);
+  for (auto const& r : t.rules)
+    if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+  if (!op.table->eval) return call_without_rules(op, x);
+  popped const p(s.transforms);
+  return p.top().process(p.top(), op, x);
+}
+
+/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
+/// operands (MD-10).
+VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  layer_stack* const stack = s.next_mode();
+  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
+  layer const* asked = stack->top;
+  {
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    key_guard const off(s.included, s.excluded | above);
+    popped const p(*stack);
+    tensor y = p.top().process(p.top(), op, x);
+    if (y.defined()) [[likely]]
+      return y;
   }
-  if (s.modes) {
-    popped const p(s.modes);
-    return p.top().process(p.top(), op, x);
+  if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept").c_str());
+}
+
+/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
+template <layer_stack thread_state::* Stack>
+VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  layer_stack& stack = s.*Stack;
+  if (!stack.top) return redispatch(op, keys.below(stack.key), x);
+  popped const p(stack);
+  tensor y = p.top().process(p.top(), op, x);
+  return y.defined() ? y : op(x);
+}
+
+/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
+VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  constexpr int most = 8;
+  subclass_type const* order[most];
+  int n = 0;
+  for (auto const& t : x) {
+    if (!t.defined() || !t.object()) continue;
+    subclass_type const* const type = &t.object()->type();
+    int at = 0;
+    bool known = false;
+    for (int k = 0; k < n; ++k) known = known || order[k] == type;
+    if (known || n == most) continue;
+    while (at < n && !type->derives_from(order[at])) ++at;
+    for (int k = n++; k > at; --k) order[k] = order[k - 1];
+    order[at] = type;
   }
-  return op.table->eval(*op.at, x);
+  if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
+  for (int k = 0; k < n; ++k) {
+    thread_state const& s = this_thread_state;
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    key_guard const off(s.included, s.excluded | above);
+    tensor y = order[k]->dispatch(op, x);
+    if (y.defined()) return y;
+  }
+  std::string tried;
+  for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried).c_str());
 }
 } // namespace detail
 
 inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
 
-/// Tensors go straight to their kernel when the thread's stack is empty; otherwise boxed through it.
+/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
 template <>
 struct backend<detail::tensor_base> {
   template <class Op, class... X>
@@ -70,24 +153,38 @@ struct backend<detail::tensor_base> {
   }
   template <class S, class T, number N>
   static tensor full(S const& sizes, T const& type, N v);
+  /// ... of the shape and dtype of another tensor, on its backend.
+  template <number N>
+  static tensor full_on(tensor const& like, N v) {
+    tensor const* base = &like;
+    while (base->is_wrapped()) base = &base->inner();
+    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
+    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
+      return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
+    include_keys const there(base->keys() & elsewhere);
+    return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
+  }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
 
 private:
+  /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+  static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
-    if (this_thread_state.quiet() && !(x.is_wrapped() || ...)) [[likely]]
+    using tag = typename Op::tag;
+    if (this_thread_state.quiet() && !((x.keys().bits | ... | 0u) & watched) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
       return evaluate_tensor(op, x...);
     auto const args = [&] {
       if constexpr (sizeof...(X) > 0) return boxed_args(x...);
       else return boxed_args();
     }();
     if constexpr (Op::facts == 0) {
-      return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, args);
+      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &no_attributes}, args);
     } else {
       attributes const at = op.boxed();
-      return detail::call_boxed({detail::registered_table<typename Op::tag, Op::facts>(), &at}, args);
+      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &at}, args);
     }
   }
 };

@@ -2,10 +2,21 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <varve/core/attributes.hpp>
+#include <varve/core/dispatch_key.hpp>
 #include <varve/dispatch/boxed.hpp>
 
 namespace varve {
+
+/// What a random operator does under `vmap`: it is refused, all slices see the same numbers, or each its own.
+enum class random_policy : unsigned char { error, same, different };
+/// The policy as a type, for `vmap(f, randomness::different)` (`torch.vmap`'s `randomness`).
+template <random_policy P>
+struct randomness_t {};
+struct randomness {
+  static constexpr randomness_t<random_policy::error> error{};
+  static constexpr randomness_t<random_policy::same> same{};
+  static constexpr randomness_t<random_policy::different> different{};
+};
 
 /// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and links to the one below.
 struct layer {
@@ -14,22 +25,61 @@ struct layer {
   int level = 0;
   /// Never reused: tells values of this layer from those of an earlier one at the same level.
   std::uint64_t id = 0;
-  /// "grad", "jvp", "vmap", "mode": for messages.
+  /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
+  /// What it does with a higher-order operator; null: it has no rule for any.
+  boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
+  /// What it works for: the user's mode, or the `dynamic_level` of a transform.
+  void* object = nullptr;
+  /// Identity of the type of a mode, for rules registered for it.
+  void const* type = nullptr;
+  /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
+  bool records = false;
+  /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
+  index_t batch_size = 0;
+  random_policy random = random_policy::error;
 };
+
+/// A stack of layers, and the key that is included while it holds one (FS-2, MD-7).
+struct layer_stack {
+  layer* top = nullptr;
+  dispatch_key key;
+};
+
+/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
+enum class infra_mode : unsigned char { functional, proxy, fake };
 
 /// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
 struct thread_state {
+  dispatch_key_set included, excluded;
   /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
-  layer* transforms = nullptr;
-  /// Modes switched on by `mode_guard`, last first.
-  layer* modes = nullptr;
+  layer_stack transforms{nullptr, dispatch_key::transform};
+  /// Modes switched on by `mode_guard`, last first; below them the infra slots.
+  layer_stack modes{nullptr, dispatch_key::dispatch_mode};
+  layer_stack infra[3]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
+  /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
+  layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
+  layer_stack functions{nullptr, dispatch_key::function_mode};
+  /// An `enable_mode` is on: it refuses a second one (MD-1).
+  bool single_mode = false;
+  /// What factories give when no dtype is named: set by `default_dtype_mode`.
+  dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
 
-  bool quiet() const { return !transforms && !modes; }
+  bool quiet() const { return !(included.bits | excluded.bits); }
+  /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
+  layer_stack* next_mode() {
+    if (modes.top) return &modes;
+    for (layer_stack& slot : infra)
+      if (slot.top) return &slot;
+    return nullptr;
+  }
 };
 inline constinit thread_local thread_state this_thread_state{};
+
+/// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).
+inline dtype get_default_dtype() { return this_thread_state.default_type; }
 
 /// An identity that no layer of any thread had before. Threads draw blocks of them.
 inline std::uint64_t next_layer_id() {
@@ -40,40 +90,93 @@ inline std::uint64_t next_layer_id() {
   return next++;
 }
 
+namespace detail {
+/// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
+inline void set_top(layer_stack& stack, layer* l) {
+  thread_state& s = this_thread_state;
+  stack.top = l;
+  bool const any = stack.key == dispatch_key::dispatch_mode ? s.modes.top || s.infra[0].top || s.infra[1].top || s.infra[2].top : l != nullptr;
+  s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
+}
+} // namespace detail
+
 /// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
 class popped {
 public:
-  explicit popped(layer*& stack) : stack_(stack), saved_(stack) { stack_ = saved_->below; }
+  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, saved_->below); }
   popped(popped const&) = delete;
   popped& operator=(popped const&) = delete;
-  ~popped() { stack_ = saved_; }
+  ~popped() { detail::set_top(stack_, saved_); }
   layer& top() const { return *saved_; }
 
 private:
-  layer*& stack_;
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Takes a whole stack away for the life of the object.
+class emptied {
+public:
+  explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
+  emptied(emptied const&) = delete;
+  emptied& operator=(emptied const&) = delete;
+  ~emptied() { detail::set_top(stack_, saved_); }
+
+private:
+  layer_stack& stack_;
   layer* saved_;
 };
 
 /// Puts a layer on a stack for the life of the object.
 class pushed {
 public:
-  pushed(layer*& stack, layer& l) : stack_(stack), saved_(stack) {
+  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
     name(l, stack);
-    stack_ = &l;
+    detail::set_top(stack_, &l);
   }
   /// Gives a layer its place and identity ahead of being pushed.
-  static void name(layer& l, layer* stack) {
-    l.below = stack;
-    l.level = stack ? stack->level + 1 : 1;
+  static void name(layer& l, layer_stack const& stack) {
+    l.below = stack.top;
+    l.level = stack.top ? stack.top->level + 1 : 1;
     if (!l.id) l.id = next_layer_id();
   }
   pushed(pushed const&) = delete;
   pushed& operator=(pushed const&) = delete;
-  ~pushed() { stack_ = saved_; }
+  ~pushed() { detail::set_top(stack_, saved_); }
 
 private:
-  layer*& stack_;
+  layer_stack& stack_;
   layer* saved_;
+};
+
+/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before (DK-9).
+class key_guard {
+public:
+  key_guard(dispatch_key_set include, dispatch_key_set exclude) : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    this_thread_state.included = include;
+    this_thread_state.excluded = exclude;
+  }
+  key_guard(key_guard const&) = delete;
+  key_guard& operator=(key_guard const&) = delete;
+  ~key_guard() {
+    this_thread_state.included = included_;
+    this_thread_state.excluded = excluded_;
+  }
+
+private:
+  dispatch_key_set included_, excluded_;
+};
+/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
+struct include_keys : key_guard {
+  explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
+};
+/// Calls of this thread pass over the keys.
+struct exclude_keys : key_guard {
+  explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
+};
+/// Neither modes nor subclasses see the calls of this scope (MD-13).
+struct no_dispatch : exclude_keys {
+  no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
 };
 
 } // namespace varve

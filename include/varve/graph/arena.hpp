@@ -10,7 +10,7 @@ constexpr void place_in_arena(program& p) {
     int from = -1, to = -1;
     index_t begin = 0, end = 0;
   };
-  std::vector<life> lives(p.buffers.size());
+  list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
     if (b < 0) return;
     life& l = lives[static_cast<std::size_t>(b)];

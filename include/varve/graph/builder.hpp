@@ -97,7 +97,7 @@ public:
 
   /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
   constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
-    std::vector<int> all(operands, operands + count), lifted;
+    list<int> all(operands, operands + count), lifted;
     for (graph_builder const* f : {&a, &b})
       for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
         bool known = false;
@@ -143,7 +143,7 @@ private:
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
   /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
-  constexpr void take_inputs(std::vector<int> const& lifted, graph_builder const& outer) {
+  constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
       int mine = -1;
@@ -152,8 +152,8 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    std::vector<node> sorted;
-    std::vector<int> now(nodes_.size(), 0);
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
     for (int k = 0; k < inputs_; ++k)
       for (std::size_t n = 0; n < nodes_.size(); ++n)
         if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
@@ -172,8 +172,8 @@ private:
 
   int inputs_ = 0, several_ = 1;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
-  std::vector<node> nodes_;
-  std::vector<int> edges_, results_, lifted_;
+  list<node> nodes_;
+  list<int> edges_, results_, lifted_;
 };
 
 } // namespace varve

@@ -12,9 +12,9 @@ constexpr graph cse(graph const& g) {
   rewriter w(g);
   std::size_t slots = 16;
   while (slots < 2 * g.nodes.size()) slots *= 2;
-  std::vector<int> table(slots, -1);
-  std::vector<std::size_t> used;
-  std::vector<known> const what = identify(g);
+  list<int> table(slots, -1);
+  list<std::size_t> used;
+  list<known> const what = identify(g);
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto start = [&] { // operations of one region are not visible in another
     for (std::size_t s : used) table[s] = -1;

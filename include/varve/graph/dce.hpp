@@ -6,7 +6,7 @@ namespace varve {
 
 /// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
 constexpr graph dce(graph const& g) {
-  std::vector<char> live(g.nodes.size(), 0);
+  list<char> live(g.nodes.size(), 0);
   for (int r : g.results) live[static_cast<std::size_t>(r)] = 1;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = g.nodes[n];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <utility>
-#include <varve/kernel/arithmetic.hpp>
 #include <varve/graph/program.hpp>
+#include <varve/graph/transpose.hpp>
+#include <varve/kernel/arithmetic.hpp>
 
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
@@ -144,9 +145,40 @@ VARVE_INLINE V converted(V const& x) {
 } // namespace detail
 
 namespace detail {
-/// Operand `K` of step `S`.
+/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
+template <class V>
+VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
+  return slot >= 0 ? now[slot] : fixed[~slot];
+}
+/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
+template <step_kind Kind, class V>
+VARVE_INLINE V arithmetic(V const& a, V const& b) {
+#if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
+  if constexpr (kernel::is_batch<V>) {
+    if constexpr (Kind == step_kind::add) return V(a.data + b.data);
+    else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
+    else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
+    else return V(a.data / b.data);
+  } else
+#endif
+  {
+    if constexpr (Kind == step_kind::add) return a + b;
+    else if constexpr (Kind == step_kind::sub) return a - b;
+    else if constexpr (Kind == step_kind::mul) return a * b;
+    else return a / b;
+  }
+}
+/// The kernel of an operator on the lane type.
+template <class V>
+constexpr auto kernel_of(op_handle const& op) {
+  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
+  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
+  else return op.simd_f64;
+}
+/// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
-VARVE_INLINE V const& operand(V const* fixed, V const* now) {
+VARVE_INLINE V const& term(V const* fixed, V const* now) {
   constexpr int slot = P::value.slots[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
@@ -155,27 +187,15 @@ VARVE_INLINE V const& operand(V const* fixed, V const* now) {
 template <class P, int S, class V, int... K>
 VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step s = P::value.steps[S];
-  using E = kernel::element_t<V>;
   if constexpr (s.wide && s.from == dtype::float32) {
     constexpr auto k = s.op->lane_f32;
-    float const a[] = {static_cast<float>(operand<P, S, K>(fixed, now))..., 0.0f};
+    float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
     return k(a);
   } else {
-    V const a[] = {operand<P, S, K>(fixed, now)..., V(E(0))};
-    if constexpr (kernel::is_batch<V> && std::is_same_v<E, float>) {
-      constexpr auto k = s.op->simd_f32;
-      return k(a);
-    } else if constexpr (kernel::is_batch<V>) {
-      constexpr auto k = s.op->simd_f64;
-      return k(a);
-    } else if constexpr (std::is_same_v<E, float>) {
-      constexpr auto k = s.op->lane_f32;
-      return k(a);
-    } else {
-      constexpr auto k = s.op->lane_f64;
-      if constexpr (s.wide) return rounded<s.type>(k(a));
-      else return k(a);
-    }
+    constexpr auto k = kernel_of<V>(*s.op);
+    V const a[] = {term<P, S, K>(fixed, now)..., V(kernel::element_t<V>(0))};
+    if constexpr (s.wide) return rounded<s.type>(k(a));
+    else return k(a);
   }
 }
 /// One of many terms goes to one of two partial results: half the latency.
@@ -195,8 +215,8 @@ template <class P, int S, class V, int... K>
 VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step_kind kind = P::value.steps[S].kind;
   V r[2];
-  if constexpr (kind == step_kind::dot) (take_product<K>(r, operand<P, S, 2 * K>(fixed, now), operand<P, S, 2 * K + 1>(fixed, now)), ...);
-  else (take<kind, K>(r, operand<P, S, K>(fixed, now)), ...);
+  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
+  else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
   if constexpr (sizeof...(K) > 1) {
     if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
     else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
@@ -207,35 +227,50 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 }
 } // namespace detail
 
-/// Computes step `S` from the values before the loop (`fixed`) and of this iteration (`now`).
-template <class P, int S, int Vector, class M, class V>
-VARVE_INLINE V compute(auto const& mem, index_t const* i, V const* fixed, V const* now) {
+/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <class P, int S, int Slot, int Vector, class M, class V>
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
-  if constexpr (s.kind == step_kind::load || s.kind == step_kind::index) {
+  if constexpr (s.kind == step_kind::none) {
+  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
+    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
+  } else if constexpr (s.kind == step_kind::fma) {
+    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::fnma) {
+    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
+    now[Slot] = k(a);
+  } else if constexpr (s.kind == step_kind::op) {
+    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+  } else if constexpr (s.kind == step_kind::load) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    if constexpr (s.kind == step_kind::load) {
-      return detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
-    } else {
-      V x = V(static_cast<E>(detail::position<P, s.access>(i)));
-      if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
-      if constexpr (s.count == 0) return x;
-      else if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(detail::operand<P, S, 0>(fixed, now) == x);
-      else return detail::operand<P, S, 0>(fixed, now) == x ? V(1) : V(0);
-    }
+    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+  } else if constexpr (s.kind == step_kind::records) {
+    constexpr access a = P::value.accesses[s.access];
+    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
+    for (int r = 0; r < static_cast<int>(kernel::lanes<E>); ++r) now[Slot + r] = kernel::load(p + r * a.stride[Vector]);
+    transpose<E>(now + Slot);
+  } else if constexpr (s.kind == step_kind::index) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
+    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+    if constexpr (s.count == 0) now[Slot] = x;
+    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
+    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
   } else if constexpr (s.kind == step_kind::constant) {
-    return V(static_cast<E>(s.value));
+    now[Slot] = V(static_cast<E>(s.value));
   } else if constexpr (s.kind == step_kind::convert) {
-    return detail::converted<s.type, s.from>(detail::operand<P, S, 0>(fixed, now));
-  } else if constexpr (s.kind == step_kind::fma) {
-    return detail::multiply_add<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
-  } else if constexpr (s.kind == step_kind::fnma) {
-    return detail::subtract_product<V>(detail::operand<P, S, 0>(fixed, now), detail::operand<P, S, 1>(fixed, now), detail::operand<P, S, 2>(fixed, now));
-  } else if constexpr (s.kind == step_kind::op) {
-    return detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
   } else {
-    return detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
 }
 

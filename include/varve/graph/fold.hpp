@@ -12,10 +12,10 @@ namespace detail {
 struct folder {
   graph const& g;
   rewriter w;
-  std::vector<known> what;       // of the old nodes
-  std::vector<known> made{};     // of the new nodes
-  std::vector<char> splat{};     // every element of the new node is `value`
-  std::vector<double> value{};
+  list<known> what;       // of the old nodes
+  list<known> made{};     // of the new nodes
+  list<char> splat{};     // every element of the new node is `value`
+  list<double> value{};
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
@@ -135,7 +135,7 @@ constexpr int folder::view(node nd, known k, int const* in) {
 constexpr int folder::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   known const k = what[static_cast<std::size_t>(n)];
-  std::vector<int> in;
+  list<int> in;
   in.reserve(static_cast<std::size_t>(nd.count) + 1);
   for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
   int same = -1;

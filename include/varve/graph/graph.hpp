@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/core/attributes.hpp>
 #include <varve/core/dtype.hpp>
 #include <varve/dispatch/handle.hpp>
+#include <varve/graph/list.hpp>
 
 namespace varve {
 
@@ -32,10 +32,10 @@ struct region {
 /// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
 /// Usable in constant expressions; `static_graph` is the form that outlives them.
 struct graph {
-  std::vector<node> nodes;
-  std::vector<int> edges;
-  std::vector<int> results;
-  std::vector<region> regions;
+  list<node> nodes;
+  list<int> edges;
+  list<int> results;
+  list<region> regions;
 };
 
 /// Array sizes of a frozen graph.
@@ -61,8 +61,8 @@ struct static_graph {
   }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
-    return {std::vector<node>(nodes, nodes + S.nodes), std::vector<int>(edges, edges + S.edges), std::vector<int>(results, results + S.results),
-            std::vector<region>(regions, regions + S.regions)};
+    return {list<node>(nodes, nodes + S.nodes), list<int>(edges, edges + S.edges), list<int>(results, results + S.results),
+            list<region>(regions, regions + S.regions)};
   }
   /// Number of nodes of an operator: `g.count(vv::sigmoid)`.
   template <class Op>

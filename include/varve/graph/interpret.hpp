@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <vector>
 #include <string>
+#include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/graph/graph.hpp>
 #include <varve/op/create.hpp>
@@ -28,10 +30,12 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       T c = varve::full(dims{}, nd.value, nd.out.type);
       if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
       at(n).push_back(c);
-    } else if (std::strcmp(nd.op->name, "cond") == 0) {
-      boxed_args rest;
-      for (int k = 1; k < x.size(); ++k) rest.push_back(x[k]);
-      at(n) = run_region(g, nd.regions_first + (x[0].item<bool>() ? 0 : 1), rest);
+    } else if (nd.regions_count) {
+      higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
+      if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
+      std::vector<boxed_function> functions;
+      for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
+      at(n) = (*hop)(std::move(functions), x);
     } else if (std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {

@@ -47,9 +47,9 @@ constexpr known identify(op_handle const& op) {
 }
 
 /// `identify` for every node of a graph, each distinct operator looked up once.
-constexpr std::vector<known> identify(graph const& g) {
-  std::vector<op_handle const*> seen;
-  std::vector<known> what, all;
+constexpr list<known> identify(graph const& g) {
+  list<op_handle const*> seen;
+  list<known> what, all;
   all.reserve(g.nodes.size());
   for (node const& n : g.nodes) {
     std::size_t k = 0;

@@ -7,8 +7,7 @@
 namespace varve::loop {
 
 /// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
-constexpr void lower(unfolding const& u, int rank, std::vector<root> const& roots, std::vector<int> const& buffer_of, program& p) {
-  using detail::at;
+constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
   graph const& g = u.f.g;
   // Plain pointers: each call saved is saved a thousand times in the compiler.
   instance const* const all = u.all.data();
@@ -17,12 +16,12 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   node const* const nodes = g.nodes.data();
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
-  body b;
+  body b = blank_body;
   b.type = detail::lanes_for(u);
 
   // Affine addresses over the iteration space: loads first, then sinks.
-  std::vector<access> acc;
-  std::vector<int> access_numbers(static_cast<std::size_t>(count), -1);
+  list<access> acc;
+  list<int> access_numbers(static_cast<std::size_t>(count), -1);
   int* const access_of = access_numbers.data();
   int steps = 0;
   for (int i = 0; i < count; ++i) {
@@ -35,7 +34,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
       steps += 1;
       continue;
     }
-    access a;
+    access a = blank_access;
     dims const stride = contiguous_strides(nd.out.sizes);
     for (int k = 0; k < nd.out.sizes.n; ++k) {
       if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
@@ -92,7 +91,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     for (int d = 0; d < b.rank; ++d)
       if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
   {
-    std::vector<access> const old = acc;
+    list<access> const old = acc;
     body const before = b;
     for (int l = 0; l < b.rank; ++l) {
       b.extent[l] = before.extent[order[l]];
@@ -114,24 +113,31 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
   int const inner = b.rank - 1;
 
   // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
-  std::vector<int> by_node(static_cast<std::size_t>(count), 0);
+  list<int> by_node(static_cast<std::size_t>(count), 0);
   {
     std::size_t k = 0;
     for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
       for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
   }
-  std::vector<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
+  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
   int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
-  std::vector<char> exact(static_cast<std::size_t>(count), 0);
+  list<char> exact(static_cast<std::size_t>(count), 0);
   char* const rounded = exact.data(); // used by more than additions: the product itself is needed
   for (int i : by_node) {
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
+  auto sums_products = [&](instance const& in) { // then it is a dot product
+    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
+    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
+    return all_are;
+  };
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
     if (in.as != instance::form::value) continue;
     known const what = what_of[in.node];
+    if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
       int const a = resolved[args[in.args + k]];
       int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
@@ -140,30 +146,30 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     }
   }
   for (root const& r : roots) {
-    rounded[resolved[r.a]] = 1;
+    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
     if (r.product) rounded[resolved[r.b]] = 1;
   }
-  std::vector<step> fixed, varying;
+  list<step> fixed, varying;
   int const access_base = static_cast<int>(p.accesses.size());
   int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
   // Strided loads of neighbours (the fields of a record) come as whole vectors that are transposed in registers.
   auto records = [&](int first) {
-    std::vector<int> fields;
-    access const& like = at(acc, access_of[first]);
+    list<int> fields;
+    access const& like = acc[access_of[first]];
     for (int i = first; i >= 0; i = all[i].next) {
-      access const& a = at(acc, access_of[i]);
+      access const& a = acc[access_of[i]];
       bool same = a.buffer == like.buffer;
       for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
       if (same) fields.push_back(i);
     }
     for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && at(acc, access_of[fields[q]]).offset < at(acc, access_of[fields[q - 1]]).offset; --q) std::swap(fields[q], fields[q - 1]);
+      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
     int const n = static_cast<int>(fields.size());
-    if (n < width || at(acc, access_of[fields.back()]).offset - at(acc, access_of[fields[0]]).offset != n - 1) return;
+    if (n < width || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
     for (int k = 0; k < n; k += width) {
       int const start = k + width <= n ? k : n - width; // the last square overlaps
       for (int q = 0; q < width; ++q) {
-        step s;
+        step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
@@ -173,17 +179,21 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
       }
     }
   };
+  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
+  auto vanish = [&](int m) { // a product whose users multiply by themselves
+    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
+  };
   for (int i : by_node) {
     instance const& in = all[i];
     if (in.as == instance::form::alias || step_of[i] >= 0) continue;
     if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
       dtype const t = nodes[in.node].out.type;
-      if (at(acc, access_of[i]).stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
+      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
       if (step_of[i] >= 0) continue;
     }
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
-    step s;
+    step s = blank_step;
     s.type = nd.out.type, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
@@ -199,38 +209,47 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     bool invariant = true;
     if (int const a = access_of[i]; a >= 0) {
       s.access = access_base + a;
-      invariant = inner < 0 || at(acc, a).stride[inner] == 0;
+      invariant = inner < 0 || acc[a].stride[inner] == 0;
     }
-    if (in.as == instance::form::value)
+    auto take = [&](int a) {
+      p.slots.push_back(a);
+      if (s.count < 3) s.in[s.count] = a;
+      invariant = invariant && a < 0;
+      ++s.count;
+    };
+    if (sums_products(in)) {
+      s.kind = step_kind::dot;
       for (int k = 0; k < in.count; ++k) {
-        int const arg = slot[resolved[args[in.args + k]]];
-        p.slots.push_back(arg);
-        invariant = invariant && arg < 0;
-        ++s.count;
+        int const m = resolved[args[in.args + k]];
+        take(factor(m, 0)), take(factor(m, 1));
+        vanish(m);
       }
+    } else if (in.as == instance::form::value) {
+      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
+    }
     // a * b + c in one instruction, when the product is used in sums only
     if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
       for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
         int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
-        int const from = step_of[m];
-        if (from < 0 || rounded[m] || what_of[all[m].node] != known::mul || all[m].as != instance::form::value) continue;
-        step& product = at(varying, from);
-        if (product.kind != step_kind::op && product.kind != step_kind::none) continue;
+        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
         s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
-        int const x = at(p.slots, product.args), y = at(p.slots, product.args + 1);
-        s.args = static_cast<int>(p.slots.size());
-        p.slots.push_back(x), p.slots.push_back(y), p.slots.push_back(other);
+        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
         s.count = 3;
-        product.kind = step_kind::none;
+        vanish(m);
         break;
       }
     }
+    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
+      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
     s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
     slot[i] = invariant ? ~s.slot : s.slot;
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
+  for (root const& r : roots)
+    if (multiplies(r)) vanish(resolved[r.a]);
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
@@ -238,17 +257,18 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
 
   b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
   for (std::size_t r = 0; r < roots.size(); ++r) {
-    sink s;
+    sink s = blank_sink;
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
     s.a = slot[resolved[roots[r].a]];
     if (s.product) s.b = slot[resolved[roots[r].b]];
+    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;
-      while (level > 0 && at(acc, first_sink + static_cast<int>(r)).stride[level - 1] == 0) --level;
+      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
       s.level = level < b.rank || b.rank == 0 ? level : -1;
       bool again = s.level < 0; // an outer loop comes back to the same element
-      for (int l = 0; l < level; ++l) again = again || at(acc, first_sink + static_cast<int>(r)).stride[l] == 0;
+      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
       if (again && !s.accumulate) {
         fill(p, roots[r].at.buffer, s.kind);
         s.accumulate = true;
@@ -257,7 +277,7 @@ constexpr void lower(unfolding const& u, int rank, std::vector<root> const& root
     p.sinks.push_back(s);
   }
   for (access const& a : acc) p.accesses.push_back(a);
-  stage st;
+  stage st = blank_stage;
   st.number = static_cast<int>(p.bodies.size());
   p.bodies.push_back(b);
   p.stages.push_back(st);

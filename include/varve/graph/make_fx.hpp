@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <vector>
+#include <functional>
 #include <varve/core/tree.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/interpret.hpp>
-#include <varve/interpreter/dynamic_level.hpp>
+#include <varve/interpreter/interpreter.hpp>
 
 namespace varve {
 
@@ -11,10 +13,23 @@ namespace varve {
 /// the same `graph_builder`.
 struct trace_layer : layer {
   graph_builder builder;
+  trace_layer* outer = nullptr;
+  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are refused.
+  boxed_args* captures = nullptr;
+  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of theirs that it captures are known as such.
+  int hidden = 0;
 
-  trace_layer() {
+  /// The trace of a function inside another traced one, whose values it lifts to inputs.
+  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
+    outer = &around;
+    hidden = around.hidden + 1;
+  }
+  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
+  explicit trace_layer(graph_builder* around) : builder(around) {
     kind = "trace";
     pushed::name(*this, this_thread_state.transforms);
+    object = this;
+    records = true;
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
   }
   /// A value of the trace: the real tensor with its node number.
@@ -22,17 +37,71 @@ struct trace_layer : layer {
   int node_of(tensor const& t) {
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
     if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
-    refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+    if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+    if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+    for (std::size_t k = 0; k < captured_.size(); k += 2)
+      if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+    int at = 0;
+    while (at < captures->size() && !(*captures)[at].is(t)) ++at;
+    if (at == captures->size()) captures->push_back(t);
+    captured_.push_back(at);
+    captured_.push_back(builder.input({t.dtype(), t.sizes()}));
+    return captured_.back();
+  }
+  /// The real tensor behind a value of this trace or one around it.
+  tensor real(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+    return t;
+  }
+  /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<std::function<boxed_args(boxed_args const&)>> const& functions) {
+    std::vector<int> ids;
+    for (auto const& t : x) ids.push_back(node_of(t));
+    std::vector<boxed_args> values;
+    auto const trace_into = [&](trace_layer& l, std::size_t k) {
+      pushed const on(this_thread_state.transforms, l);
+      boxed_args in;
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
+      boxed_args const y = functions[k](in);
+      values.emplace_back();
+      for (auto const& t : y) {
+        l.builder.result(l.node_of(t));
+        values.back().push_back(l.real(t));
+      }
+      l.builder.close();
+    };
+    trace_layer on_true(*this);
+    trace_into(on_true, 0);
+    trace_layer on_false(*this);
+    trace_into(on_false, 1);
+    bool const first = static_cast<bool>(real(x[0]));
+    int const node = builder.emit_branches(handle, ids.data(), static_cast<int>(ids.size()), on_true.builder, on_false.builder);
+    boxed_args r;
+    for (int k = 0; k < values[0].size(); ++k) {
+      tensor const& v = values[first ? 0 : 1][k];
+      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
+    }
+    return r;
+  }
+
+  /// Indices in `captures` of the inputs behind the arguments, in their order.
+  std::vector<int> captured() const {
+    std::vector<int> r;
+    for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
+    return r;
   }
 
 private:
+  std::vector<int> captured_; // pairs of an index in `captures` and its node
   tensor record(boxed_op const& op, boxed_args const& x) {
     boxed_args inner;
     std::vector<int> ids;
     for (auto const& t : x) {
       ids.push_back(node_of(t));
-      inner.push_back(t.is_wrapped() && t.layer() == id ? t.inner() : t);
+      inner.push_back(real(t));
     }
+    temporarily_popped const off(hidden);
     tensor const y = op(inner);
     return wrap(y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
   }

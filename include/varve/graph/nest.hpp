@@ -2,14 +2,13 @@
 #pragma once
 #include <limits>
 #include <varve/graph/emit.hpp>
-#include <varve/graph/transpose.hpp>
 
 namespace varve::loop {
 
 /// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
 template <class P, int B>
 struct nest {
-  static constexpr body const& b = P::value.bodies[B];
+  static constexpr body b = P::value.bodies[B];
   using T = std::conditional_t<b.type == lane::f32, float, double>;
   using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
   static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
@@ -30,9 +29,9 @@ struct nest {
 
 private:
   template <int S>
-  static constexpr sink const& sink_at = P::value.sinks[b.sink_first + S];
+  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
   template <int S>
-  static constexpr access const& target = P::value.accesses[sink_at<S>.access];
+  static constexpr access target = P::value.accesses[sink_at<S>.access];
   template <int S>
   static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
 
@@ -152,21 +151,8 @@ private:
   }
   template <int First, int From, class M, class Mem, int... K>
   static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
-    (put<First + From + K, From + K, M>(mem, i, fixed, now), ...);
+    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
   }
-  template <int S, int Slot, class M, class Mem>
-  static VARVE_INLINE void put(Mem const& mem, index_t const* i, V const* fixed, V* now) {
-    constexpr step s = P::value.steps[S];
-    if constexpr (s.kind == step_kind::records) {
-      constexpr access a = P::value.accesses[s.access];
-      T const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-      for (int r = 0; r < width; ++r) now[Slot + r] = kernel::load(p + r * a.stride[b.vector]);
-      transpose<T>(now + Slot);
-    } else if constexpr (s.kind != step_kind::none) {
-      now[Slot] = compute<P, S, b.vector, M, V>(mem, i, fixed, now);
-    }
-  }
-
   template <int S>
   static constexpr T neutral() {
     constexpr auto k = sink_at<S>.kind;

@@ -39,24 +39,24 @@ private:
   struct one_group {
     dims space;
     int call = -1;
-    std::vector<member> members{};
+    list<member> members{};
   };
   graph const& g;
-  std::vector<known> what;
+  list<known> what;
   role_table roles;
-  std::vector<char> stored{}, opaque{};
-  std::vector<int> group{}, buffer_of{};
-  std::vector<member> copies{};
-  std::vector<one_group> groups{};
+  list<char> stored{}, opaque{};
+  list<int> group{}, buffer_of{};
+  list<member> copies{};
+  list<one_group> groups{};
   program p{};
 
-  constexpr int input(node const& n, int k) const { return detail::at(g.edges, n.first + k); }
+  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
   constexpr void store(int n) {
-    if (detail::at(what, n) != known::placeholder) detail::at(stored, n) = 1;
+    if (what[n] != known::placeholder) stored[n] = 1;
   }
   /// The node whose buffer holds the elements of `n`: reshapes are free.
   constexpr int base(int n) const {
-    while (detail::at(what, n) == known::reshape && !detail::at(stored, n)) n = input(detail::at(g.nodes, n), 0);
+    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
     return n;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
@@ -65,20 +65,20 @@ private:
   }
   constexpr void results() {
     region const& r = g.regions[0];
-    for (int k = 0; k < r.inputs; ++k) detail::at(buffer_of, r.node_first + k) = new_buffer(detail::at(g.nodes, r.node_first + k), place::argument, k);
+    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
     for (int k = 0; k < r.result_count; ++k) {
-      int const n = detail::at(g.results, r.result_first + k), b = base(n);
-      int const buffer = new_buffer(detail::at(g.nodes, n), place::result, k);
-      p.results.push_back(detail::at(g.nodes, n).out);
-      if (detail::at(what, b) == known::placeholder || detail::at(stored, b)) copies.push_back({n, buffer});
-      else detail::at(stored, b) = 1, detail::at(buffer_of, b) = buffer;
+      int const n = g.results[r.result_first + k], b = base(n);
+      int const buffer = new_buffer(g.nodes[n], place::result, k);
+      p.results.push_back(g.nodes[n].out);
+      if (what[b] == known::placeholder || stored[b]) copies.push_back({n, buffer});
+      else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
   /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
-    std::vector<int> seen(g.nodes.size(), -1);
+    list<int> seen(g.nodes.size(), -1);
     for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
       if (!stored[k]) continue;
       if (opaque[k]) {
@@ -86,7 +86,7 @@ private:
         for (int e = 0; e < g.nodes[k].count; ++e) {
           int const b = base(input(g.nodes[k], e));
           store(b);
-          if (detail::at(group, b) > after) after = detail::at(group, b);
+          if (group[b] > after) after = group[b];
         }
         if (what[k] == known::getitem) { // written by its operand
           group[k] = after;
@@ -101,13 +101,12 @@ private:
     for (member const& c : copies) stable = join(c, seen) && stable;
     return stable;
   }
-  constexpr bool join(member const& m, std::vector<int>& seen) {
-    using detail::at;
-    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(at(g.nodes, m.node).out.sizes);
+  constexpr bool join(member const& m, list<int>& seen) {
+    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
     facts const f{g, what, stored, opaque, group};
     unfolding u(f, -1, true);
     u.self = m.copy_to < 0 ? m.node : -1;
-    std::vector<root> none;
+    list<root> none;
     seed(u, roles, buffer_of, m, none);
     std::size_t const seeds = u.all.size();
     u.run();
@@ -115,112 +114,111 @@ private:
     bool stable = true;
     for (instance const& i : u.all) {
       int n = i.node;
-      if (i.as != instance::form::load || at(what, n) == known::placeholder) continue;
+      if (i.as != instance::form::load || what[n] == known::placeholder) continue;
       bool const linear = !u.is_leaf(n);
-      if (linear) n = base(input(at(g.nodes, n), 0));
-      if (at(what, n) == known::placeholder) continue;
-      if (!at(stored, n)) {
-        at(stored, n) = 1;
+      if (linear) n = base(input(g.nodes[n], 0));
+      if (what[n] == known::placeholder) continue;
+      if (!stored[n]) {
+        stored[n] = 1;
         stable = false;
         continue;
       }
-      bool const together = !linear && at(roles.of, n) == role::inlined && u.is_identity(i, space);
-      int const after = at(group, n) + (together ? 0 : 1);
+      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
+      int const after = group[n] + (together ? 0 : 1);
       if (after > earliest) earliest = after;
     }
     int j = earliest;
-    while (j < static_cast<int>(groups.size()) && (at(groups, j).call >= 0 || !(at(groups, j).space == space))) ++j;
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
     // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
-    std::vector<char> needed(u.all.size(), 0);
+    list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
-    std::vector<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
+    list<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
     for (int n = 0; n <= u.highest; ++n) {
-      int const h = at(u.head, n);
-      if (h < 0 || at(u.all, h).next < 0 || at(u.all, h).as != instance::form::value) continue;
-      node const& nd = at(g.nodes, n);
-      index_t c = role_table::own(at(what, n));
-      for (int k = 0; k < nd.count; ++k) c += at(again, input(nd, k));
-      at(again, n) = c;
+      int const h = u.head[n];
+      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
+      node const& nd = g.nodes[n];
+      index_t c = role_table::own(what[n]);
+      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
+      again[n] = c;
     }
     int const own = m.copy_to < 0 ? m.node : -1;
     for (int n = u.highest; n >= 0; --n) {
-      int const h = at(u.head, n);
+      int const h = u.head[n];
       if (h < 0) continue;
       int maps = 0;
-      for (int i = h; i >= 0; i = at(u.all, i).next) maps += at(needed, i);
+      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && at(u.all, h).as == instance::form::value && at(what, n) != known::constant && at(what, n) != known::arange) {
-        index_t const size = numel(at(g.nodes, n).out.sizes), w = at(roles.weight, n);
+      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange) {
+        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (at(again, n) >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && at(seen, n) >= 0 && at(seen, n) != j);
-        at(seen, n) = j;
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
+        seen[n] = j;
       }
       if (keep) {
-        at(stored, n) = 1;
+        stored[n] = 1;
         stable = false;
         continue;
       }
-      for (int i = h; i >= 0; i = at(u.all, i).next)
-        for (int k = 0; k < at(u.all, i).count; ++k) at(needed, at(u.args, at(u.all, i).args + k)) = 1;
+      for (int i = h; i >= 0; i = u.all[i].next)
+        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
     }
     if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    at(groups, j).members.push_back(m);
-    if (m.copy_to < 0) at(group, m.node) = j;
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
   constexpr void branch(int n) {
-    node const& nd = detail::at(g.nodes, n);
-    region const& r = detail::at(g.regions, nd.regions_first);
-    stage s;
+    node const& nd = g.nodes[n];
+    region const& r = g.regions[nd.regions_first];
+    stage s = blank_stage;
     s.kind = stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.region = nd.regions_first, c.operands = nd.count - 1, c.results = r.result_count;
-    s.in[0] = detail::at(buffer_of, base(input(nd, 0)));
+    s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = 1; k < nd.count; ++k) p.slots.push_back(detail::at(buffer_of, base(input(nd, k))));
+    for (int k = 1; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? detail::at(buffer_of, n) : -1);
+    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
-      if (node const& item = detail::at(g.nodes, m); detail::at(what, m) == known::getitem && input(item, 0) == n)
-        detail::at(p.slots, s.in[2] + static_cast<int>(item.at[0][0])) = detail::at(buffer_of, m);
+      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
+        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     for (int k = 0; k < c.results; ++k) { // results nobody uses are written all the same
-      int const result = detail::at(g.results, r.result_first + k);
-      if (detail::at(p.slots, s.in[2] + k) < 0) detail::at(p.slots, s.in[2] + k) = new_buffer(detail::at(g.nodes, result), place::arena, 0);
+      int const result = g.results[r.result_first + k];
+      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[result], place::arena, 0);
     }
     p.calls.push_back(c);
     p.stages.push_back(s);
   }
   constexpr void call(int n) {
-    if (detail::at(what, n) == known::cond) return branch(n);
-    node const& nd = detail::at(g.nodes, n);
-    stage s;
-    s.kind = detail::at(what, n) == known::mm ? stage_kind::matmul : stage_kind::call;
+    if (what[n] == known::cond) return branch(n);
+    node const& nd = g.nodes[n];
+    stage s = blank_stage;
+    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = detail::at(what, n), c.out = nd.out, c.at = nd.at;
-    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = detail::at(g.nodes, input(nd, k)).out;
+    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
-    s.out = detail::at(buffer_of, n);
-    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = detail::at(buffer_of, base(input(nd, k)));
+    s.out = buffer_of[n];
+    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
     p.stages.push_back(s);
   }
   /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
   constexpr void boxes(int j) {
-    using detail::at;
-    one_group const& gr = at(groups, j);
+    one_group const& gr = groups[j];
     facts const f{g, what, stored, opaque, group};
     unfolding u(f, j, false);
-    std::vector<box> todo(1);
+    list<box> todo(1, box{});
     for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
     bool split = false;
     while (!todo.empty()) {
       u.clear();
       u.range = todo.back();
       todo.pop_back();
-      std::vector<root> roots;
+      list<root> roots;
       for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
       u.run();
       if (u.cut_dim >= 0) {

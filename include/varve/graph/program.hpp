@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <vector>
 #include <varve/core/dtype.hpp>
 #include <varve/graph/known.hpp>
+#include <varve/graph/list.hpp>
 
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `plan.hpp` produces it, `emit.hpp` turns it into machine code.
+/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that an array of zeros costs the compiler
+/// nothing, however large; each has its `blank_` instead.
 namespace varve::loop {
 
 /// Where a buffer lives.
 enum class place : unsigned char { argument, result, arena };
 /// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
 struct buffer {
-  place where = place::arena;
-  dtype type = dtype::float32;
-  index_t number = 0;
-  index_t elements = 0;
+  place where;
+  dtype type;
+  index_t number;
+  index_t elements;
 };
 
 /// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
 struct access {
-  int buffer = -1;
-  index_t offset = 0;
-  index_t stride[max_rank]{};
+  int buffer;
+  index_t offset;
+  index_t stride[max_rank];
 };
+inline constexpr access blank_access{-1, 0, {}};
 
 /// One value computed in a loop body.
 enum class step_kind : unsigned char {
@@ -34,6 +36,10 @@ enum class step_kind : unsigned char {
   constant, // `value`
   index,    // an affine function of the loop indices
   op,       // a lane kernel
+  add,      // and so on: operators of which no kernel is needed
+  sub,
+  mul,
+  div,
   convert,  // to `type` from `from`
   sum,      // of all operands
   greatest, // of all operands
@@ -44,55 +50,60 @@ enum class step_kind : unsigned char {
 };
 /// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
 struct step {
-  step_kind kind = step_kind::load;
-  dtype type = dtype::float32, from = dtype::float32;
-  op_handle const* op = nullptr;
-  bool wide = false; // rounded to `type` in a body of doubles
-  double value = 0;
-  int access = -1;
-  int args = 0, count = 0;
-  int slot = 0;
+  step_kind kind;
+  dtype type, from;
+  op_handle const* op;
+  bool wide; // rounded to `type` in a body of doubles
+  double value;
+  int access;
+  int args, count; // operands: `slots[args .. + count)`
+  int in[3];       // the first of them
+  int slot;
 };
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
 /// A sum may be one of products (`b` is a slot then): `acc += a * b`.
 struct sink {
-  sink_kind kind = sink_kind::store;
-  bool product = false;
+  sink_kind kind;
+  bool product;
   /// The buffer already holds a partial result.
-  bool accumulate = false;
-  int a = 0, b = 0;
-  int access = -1;
+  bool accumulate;
+  int a, b;
+  int access;
   /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
-  int level = -1;
+  int level;
 };
+inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
 enum class lane : unsigned char { f32, f64, wide };
 /// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
 struct body {
-  lane type = lane::f32;
-  int rank = 0;
-  index_t extent[max_rank]{};
-  int vector = -1;
-  int unroll = 1;
-  int fixed_first = 0, fixed_count = 0; // steps before the innermost loop
-  int step_first = 0, step_count = 0;
-  int sink_first = 0, sink_count = 0;
+  lane type;
+  int rank;
+  index_t extent[max_rank];
+  int vector;
+  int unroll;
+  int fixed_first, fixed_count; // steps before the innermost loop
+  int step_first, step_count;
+  int sink_first, sink_count;
 };
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, 0, 0, 0, 0, 0, 0};
 
 /// One unit of execution.
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
 struct stage {
-  stage_kind kind = stage_kind::loops;
-  int number = 0;
-  int out = -1;
-  int in[3]{-1, -1, -1};
-  double value = 0;
+  stage_kind kind;
+  int number;
+  int out;
+  int in[3];
+  double value;
 };
+inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
@@ -104,15 +115,15 @@ struct call_info {
 
 /// A planned graph while it is being made.
 struct program {
-  std::vector<buffer> buffers;
-  std::vector<access> accesses;
-  std::vector<step> steps;
-  std::vector<int> slots;
-  std::vector<sink> sinks;
-  std::vector<body> bodies;
-  std::vector<stage> stages;
-  std::vector<call_info> calls;
-  std::vector<meta> results;
+  list<buffer> buffers;
+  list<access> accesses;
+  list<step> steps;
+  list<int> slots;
+  list<sink> sinks;
+  list<body> bodies;
+  list<stage> stages;
+  list<call_info> calls;
+  list<meta> results;
   index_t workspace = 0;
 };
 
@@ -154,7 +165,7 @@ struct static_program {
 
 private:
   template <class T>
-  static constexpr void copy(T* to, std::vector<T> const& from) {
+  static constexpr void copy(T* to, list<T> const& from) {
     for (T const& x : from) *to++ = x;
   }
 };

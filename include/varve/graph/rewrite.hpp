@@ -8,7 +8,7 @@ namespace varve {
 struct rewriter {
   graph const& from;
   graph to{};
-  std::vector<int> now{};
+  list<int> now{};
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());

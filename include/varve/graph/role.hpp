@@ -10,10 +10,10 @@ enum class role : unsigned char { source, inlined, reduction, product, call };
 /// Roles and costs of all nodes of a graph.
 struct role_table {
   graph const& g;
-  std::vector<known> const& what;
-  std::vector<role> of{};
-  std::vector<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
-  std::vector<index_t> dense{};  // the part of it that varies with every element
+  list<known> const& what;
+  list<role> of{};
+  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
+  list<index_t> dense{};  // the part of it that varies with every element
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
   /// Cost of one operator without its operands.
@@ -22,7 +22,7 @@ struct role_table {
     return (k >= known::add && k <= known::cheap) ? 1 : 0;
   }
 
-  constexpr role_table(graph const& graph_, std::vector<known> const& what_) : g(graph_), what(what_) {
+  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
     of.reserve(n), weight.reserve(n), dense.reserve(n);
     for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);

@@ -12,26 +12,25 @@ struct root {
   sink_kind kind = sink_kind::store;
   bool product = false, accumulate = false;
   int a = -1, b = -1; // instances
-  access at{};
+  access at = blank_access;
 };
 
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
-constexpr auto at(auto& v, int k) -> decltype(v[0])& { return v[static_cast<std::size_t>(k)]; }
 
 /// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
 constexpr lane lanes_for(unfolding const& u) {
   bool f32 = false, f64 = false, integers = false;
   for (instance const& i : u.all) {
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = at(u.f.g.nodes, i.node).out.type;
+    dtype const t = u.f.g.nodes[i.node].out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
   }
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
 /// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
-constexpr double vector_cost(body const& b, std::vector<access> const& acc, int d, int steps, int width) {
+constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;
   for (access const& a : acc)
     if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
@@ -42,7 +41,7 @@ constexpr double vector_cost(body const& b, std::vector<access> const& acc, int 
 
 /// Appends a stage that fills a buffer with the neutral element of a reduction.
 constexpr void fill(program& p, int buffer, sink_kind kind) {
-  stage s;
+  stage s = blank_stage;
   s.kind = stage_kind::fill;
   s.out = buffer;
   double const inf = std::numeric_limits<double>::infinity();

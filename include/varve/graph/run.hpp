@@ -77,27 +77,28 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   detail::run_blocks<P, stages>(mem, std::make_integer_sequence<int, (stages + 63) / 64>{});
 }
 
-/// The program of the graph that `Make{}()` computes, as a constant. It is computed once when it fits a usual size, else twice.
-template <class Make>
-struct compiled {
-private:
-  template <program_sizes S>
+namespace detail {
+/// The program in arrays of size `S`.
+template <class Make, program_sizes S>
+struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
     graph const better = optimize(traced);
     program const p = plan(better);
     return static_program<S>(p);
   }
-  static constexpr program_sizes usual{32, 192, 256, 512, 32, 16, 32, 12, 16};
-  static constexpr auto first = build<usual>();
-  static constexpr auto fit() {
-    if constexpr (usual.holds(first.used)) return first;
-    else return build<first.used>();
-  }
+  static constexpr auto value = build();
+};
+inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16};
+template <class Make, class First = built<Make, usual>>
+using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
+} // namespace detail
 
-public:
+/// The program of the graph that `Make{}()` computes, as a constant `value`. It is computed once when it fits a usual size, else twice; what is not used of
+/// the size is zeros, which cost nothing.
+template <class Make>
+struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
-  static constexpr auto value = fit();
 };
 
 } // namespace varve::loop

@@ -11,14 +11,13 @@ struct member {
 };
 
 /// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
-constexpr void seed(unfolding& u, role_table const& roles, std::vector<int> const& buffer_of, member const& m, std::vector<root>& roots) {
-  using detail::at;
+constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
   graph const& g = roles.g;
-  node const& nd = at(g.nodes, m.node);
+  node const& nd = g.nodes[m.node];
   axis_index map[max_rank]{};
-  role const kind = m.copy_to < 0 ? at(roles.of, m.node) : role::inlined;
+  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
   root r;
-  r.at.buffer = m.copy_to < 0 ? at(buffer_of, m.node) : m.copy_to;
+  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
   dims const out = contiguous_strides(nd.out.sizes);
   if (kind == role::inlined || kind == role::source) {
     unfolding::identity(nd.out.sizes, map);
@@ -30,11 +29,11 @@ constexpr void seed(unfolding& u, role_table const& roles, std::vector<int> cons
   }
   bool const unrolled = roles.unrolls(m.node);
   int const a = roles.input(nd, 0);
-  dims const& s = at(g.nodes, a).out.sizes;
+  dims const& s = g.nodes[a].out.sizes;
   if (kind == role::product) { // mm with one row or column
     bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
     int const b = roles.input(nd, 1);
-    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = at(g.nodes, b).out.sizes[tb ? 0 : 1];
+    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
     r.kind = sink_kind::sum, r.product = true;
     bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
     index_t const free = rows > 1 ? rows : cols;
@@ -52,7 +51,7 @@ constexpr void seed(unfolding& u, role_table const& roles, std::vector<int> cons
     }
     return;
   }
-  r.kind = at(roles.what, m.node) == known::sum ? sink_kind::sum : at(roles.what, m.node) == known::amax ? sink_kind::greatest : sink_kind::least;
+  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
   bool const keep = nd.at[1][0] != 0;
   dims stride; // of the result, per axis of the operand
   for (int k = 0, o = 0; k < s.n; ++k) {

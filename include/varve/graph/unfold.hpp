@@ -17,11 +17,11 @@ struct axis_index {
 
 /// One node at one index map.
 struct instance {
-  enum class form : unsigned char { value, alias, zero, load } as = form::value;
-  int node = 0;
-  int map = 0;  // first axis_index
-  int next = -1; // further instance of the node
-  int args = 0, count = 0;
+  enum class form : unsigned char { value, alias, zero, load } as;
+  int node;
+  int map;  // first axis_index
+  int next; // further instance of the node
+  int args, count;
 };
 
 /// Part of an iteration space.
@@ -40,10 +40,10 @@ constexpr dims squeeze(dims const& s) {
 /// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
   graph const& g;
-  std::vector<known> const& what;
-  std::vector<char> const& stored;     // the node has a buffer
-  std::vector<char> const& opaque;     // the node is never computed in a loop
-  std::vector<int> const& group;       // of a stored node
+  list<known> const& what;
+  list<char> const& stored;     // the node has a buffer
+  list<char> const& opaque;     // the node is never computed in a loop
+  list<int> const& group;       // of a stored node
 };
 
 struct unfolding {
@@ -52,10 +52,10 @@ struct unfolding {
   bool explore;   // follow all branches, without boxes
   int self = -1;  // while exploring: the root itself
   box range{};
-  std::vector<int> head{};
-  std::vector<axis_index> maps{};
-  std::vector<instance> all{};
-  std::vector<int> args{};
+  list<int> head{};
+  list<axis_index> maps{};
+  list<instance> all{};
+  list<int> args{};
   int highest = -1;
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
@@ -84,10 +84,8 @@ struct unfolding {
       if (same) return i;
     }
     int const id = static_cast<int>(all.size());
-    instance in;
-    in.node = n, in.map = static_cast<int>(maps.size()), in.next = head.data()[n];
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    all.push_back(in);
     head.data()[n] = id;
     if (n > highest) highest = n;
     return id;

@@ -19,7 +19,7 @@ struct verdict {
 /// `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph const& g) {
   int const nodes = static_cast<int>(g.nodes.size());
-  std::vector<meta> in;
+  list<meta> in;
   for (region const& r : g.regions) {
     if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.results.size()))
       return {flaw::region_out_of_range, -1};

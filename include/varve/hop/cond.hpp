@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/region.hpp>
+#include <varve/op/mul.hpp>
 #include <varve/op/where.hpp>
 #include <varve/transform/vjp.hpp>
 
@@ -11,6 +12,30 @@ struct cond_t {
   static constexpr auto op_name = "cond";
 };
 
+namespace detail {
+template <class I, class F>
+struct dual_fn;
+template <std::size_t N, class F>
+struct pull_fn;
+template <class I, class F, class... Flag>
+struct batched_fn;
+/// The results of both branches must be of one shape and dtype.
+template <class U, class V>
+constexpr void require_alike(U const& u, V const& v) {
+  if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
+    static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))>, "varve: cond: both functions must return values of one shape and dtype");
+  } else {
+    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
+    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
+  }
+}
+template <class D>
+constexpr auto full_tangent(D const& d) {
+  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  else return d.tangent;
+}
+} // namespace detail
+
 /// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one level below (HO-12).
 template <class T, class F>
 struct cond_call {
@@ -18,6 +43,45 @@ struct cond_call {
   [[no_unique_address]] T on_true;
   [[no_unique_address]] F on_false;
   static constexpr char const* name() { return cond_t::op_name; }
+  /// The call of other functions.
+  template <class A, class B>
+  static constexpr auto with(A const& a, B const& b) {
+    return cond_call<A, B>{a, b};
+  }
+  // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
+  template <class I, class A>
+  static constexpr auto dual_fn(I const& in, A const& f) {
+    return detail::dual_fn<I, A>{in, f};
+  }
+  template <class A, class... V>
+  static constexpr auto pull_fn(A const& f, V const&...) {
+    return detail::pull_fn<sizeof...(V), A>{f};
+  }
+  template <class I, class A, class... V, class... Flag>
+  static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
+    return detail::batched_fn<I, A, Flag...>{in, f};
+  }
+  template <class D>
+  static constexpr auto tangent(D const& d) {
+    return detail::full_tangent(d);
+  }
+  template <class P>
+  static constexpr auto const& predicate(P const& p) {
+    return p;
+  }
+  template <class A, class... X>
+  static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
+    return std::apply(f, x);
+  }
+  /// (values..., tangents...) to the results closed as pairs.
+  template <class Y, class A>
+  static constexpr auto split_pairs(Y const& y, A const& close) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
+      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
+    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+  }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
     if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
@@ -41,11 +105,6 @@ struct dual_fn {
       auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
       return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
     }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-  template <class D>
-  static constexpr auto full_tangent(D const& d) {
-    if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
-    else return d.tangent;
   }
   template <class Y>
   static constexpr auto as_tuple(Y const& y) {
@@ -105,27 +164,17 @@ struct batched_fn {
     return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
   }
 };
-
-template <class Y, class F>
-constexpr auto split_pairs(Y const& y, F const& close) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    constexpr std::size_t n = sizeof...(K);
-    if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
-    else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
-  }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
-}
 } // namespace detail
 
-/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0.
+/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
+/// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).
 template <>
 struct rules<cond_t> {
   template <class I, class Op, class P, class... X>
   static constexpr auto jvp(I const& in, Op const& op, P const& p, X const&... x) {
-    using T = detail::dual_fn<I, decltype(op.on_true)>;
-    using F = detail::dual_fn<I, decltype(op.on_false)>;
     return [&](auto const& pp, auto const&... d) {
-      auto const y = cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}(pp.primal, d.primal..., T::full_tangent(d)...);
-      return detail::split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+      auto const y = op.with(op.dual_fn(in, op.on_true), op.dual_fn(in, op.on_false))(pp.primal, d.primal..., op.tangent(d)...);
+      return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
     }(in.open_dual(p), in.open_dual(x)...);
   }
   template <class I, class Op, class P, class... X>
@@ -136,26 +185,21 @@ struct rules<cond_t> {
     }(in.open_tracked(p), in.open_tracked(x)...);
   }
   /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
-  template <class Op, class P, class... X, class... G>
-  static constexpr auto pull(Op const& op, P const& p, std::tuple<X...> const& x, G const&... g) {
-    using T = detail::pull_fn<sizeof...(X), decltype(op.on_true)>;
-    using F = detail::pull_fn<sizeof...(X), decltype(op.on_false)>;
-    return std::apply([&](auto const&... v) { return cond_call<T, F>{{op.on_true}, {op.on_false}}(p, v..., g...); }, x);
+  template <class Op, class P, class X, class... G>
+  static constexpr auto pull(Op const& op, P const& p, X const& x, G const&... g) {
+    return op.spread([&](auto const&... v) { return op.with(op.pull_fn(op.on_true, v...), op.pull_fn(op.on_false, v...))(p, v..., g...); }, x);
   }
   template <class I, class Op, class P, class... X>
   static constexpr auto vmap(I const& in, Op const& op, P const& p, X const&... x) {
-    if constexpr (at_level<P, I::level>) {
-      auto const a = op.on_true(x...);
-      auto const b = op.on_false(x...);
-      return tree_map([&](auto const& u, auto const& v) { return where(p, u, v); }, a, b);
-    } else {
-      return [&]<class... V, class... Flag>(operand<V, Flag> const&... o) {
-        using T = detail::batched_fn<I, decltype(op.on_true), Flag...>;
-        using F = detail::batched_fn<I, decltype(op.on_false), Flag...>;
-        auto const y = cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}(p, o.value...);
-        return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
-      }(in.open_batched(x)...);
-    }
+    return choose(
+        in.is_mapped(p), [&](auto const& q) { return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); }, op.on_true(x...), op.on_false(x...)); },
+        [&](auto const& q) {
+          return [&](auto const&... o) {
+            auto const y = op.with(op.batched_fn(in, op.on_true, o...), op.batched_fn(in, op.on_false, o...))(q, o.value...);
+            return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+          }(in.open_batched(x)...);
+        },
+        p);
   }
   template <class I, class Op, class P, class... X>
   static constexpr auto mode(I const& in, Op const& op, P const& p, X const&... x) {
@@ -167,7 +211,6 @@ struct rules<cond_t> {
 };
 
 namespace detail {
-inline bool is_mapped_by_vmap(tensor const& p) { return p.is_wrapped() && (!(p.sizes() == p.inner().sizes()) || is_mapped_by_vmap(p.inner())); }
 template <class T, class F, class Tower, class... X>
 constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
   if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
@@ -178,11 +221,15 @@ constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower con
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
+/// The door to the boxed operator: defined in boxed_cond.hpp.
+template <class T, class F, class... X>
+auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
 } // namespace detail
 
 /// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
 /// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
-/// of values, of one shape and dtype in both branches. Equals `pred ? true_fn(x...) : false_fn(x...)`.
+/// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
+/// whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {
@@ -191,11 +238,12 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
     else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
     if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
-    if (!detail::is_mapped_by_vmap(pred)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
-    return tree_map([&](auto const& a, auto const& b) { return where(pred, a, b); }, true_fn(x...), false_fn(x...));
+    return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
   } else {
     return cond_call<T, F>{true_fn, false_fn}(pred, x...);
   }
 }
 
 } // namespace varve
+
+#include <varve/hop/boxed_cond.hpp> // the same operator on tensors

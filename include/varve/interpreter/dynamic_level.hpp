@@ -30,6 +30,7 @@ struct boxed_operands {
   boxed_args value;
   bool batched[most] = {};
   bool any = false;
+  layer const* of = nullptr;
 };
 
 /// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
@@ -45,8 +46,22 @@ T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   }
   return t;
 }
+namespace detail {
+/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (o.of->random == random_policy::error)
+    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
+  if (o.of->random == random_policy::same) return {op(o.value), false};
+  attributes wide = *op.at;
+  wide.fact[0] = wide.fact[0].insert(0, n[0]);
+  return {boxed_op{op.table, &wide}(o.value), true};
+}
+} // namespace detail
 inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (!o.any) return {op(o.value), false};
+  if (!o.any) {
+    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
+    return {op(o.value), false};
+  }
   return {op.table->batch(*op.at, n[0], o.value, o.batched), true};
 }
 
@@ -114,6 +129,7 @@ struct dynamic_level {
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o;
+    o.of = self;
     for (int i = 0; i < x.size(); ++i) {
       o.batched[i] = mine(x[i]);
       o.any = o.any || o.batched[i];
@@ -121,8 +137,10 @@ struct dynamic_level {
     }
     return o;
   }
-  template <class I>
-  tensor close_batched(I const&, operand<tensor, bool> const& y) const {
+  /// Is the one operand of a pack mapped?
+  bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
+  template <class I, class Flag>
+  tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
     if (!y.batched) return y.value;
     dims logical = y.value.sizes();
     return tensor::wrap(y.value, self->id, self->level, {}, nullptr, logical.erase(0));

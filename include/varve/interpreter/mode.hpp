@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/dispatch.hpp>
 
 namespace varve {
@@ -9,6 +10,12 @@ namespace varve {
 /// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
 template <class Derived>
 struct dispatch_mode {};
+
+/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
+struct not_implemented_t {
+  operator tensor() const { return {}; }
+};
+inline constexpr not_implemented_t not_implemented{};
 
 /// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
 template <class Lv, class M>
@@ -22,7 +29,10 @@ struct mode_interpreter : Lv {
     if constexpr (is_hop<Op>) {
       return rules<typename Op::tag>::mode(*this, op, x...);
     } else {
-      return this->close(*this, mode->process(op, this->open_plain(x)...));
+      using Y = decltype(mode->process(op, this->open_plain(x)...));
+      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
+      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
+      else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
     }
   }
   template <class V>

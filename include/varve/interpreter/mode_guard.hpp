@@ -1,32 +1,104 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <vector>
+#include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 
 namespace varve {
 
+namespace detail {
+/// A layer that hands boxed calls to a user's mode.
+template <class M>
+struct mode_layer : layer {
+  mode_interpreter<dynamic_level, M> interpreter{};
+  explicit mode_layer(M& m) {
+    kind = name_of_type<M>.c_str();
+    type = &name_of_type<M>;
+    object = &m;
+    interpreter.self = this;
+    interpreter.mode = &m;
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
+    if constexpr (requires { requires M::supports_higher_order_operators; })
+      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
+  }
+};
+inline layer_stack& free_slot(infra_mode slot) {
+  layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
+  constexpr char const* names[] = {"functional", "proxy", "fake"};
+  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind).c_str());
+  return s;
+}
+} // namespace detail
+
 /// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard on{counting};`. Guards nest; while a mode
 /// runs it is off the stack (MD-8), so its own operators reach the modes below. Modes see what transforms have made of a call. The mode must outlive the guard.
+/// Higher-order operators such as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a rule registered for it.
+/// The same mode may be on twice: then it sees each call twice (MD-12).
 template <class M>
 class mode_guard {
 public:
-  explicit mode_guard(M& mode) : layer_(mode), on_(this_thread_state.modes, layer_) {}
+  explicit mode_guard(M& mode) : mode_guard(mode, this_thread_state.modes) {}
   mode_guard(mode_guard const&) = delete;
   mode_guard& operator=(mode_guard const&) = delete;
 
+protected:
+  mode_guard(M& mode, layer_stack& stack) : layer_(mode), on_(stack, layer_) {}
+
 private:
-  struct mode_layer : layer {
-    mode_interpreter<dynamic_level, M> interpreter{};
-    explicit mode_layer(M& m) {
-      kind = "mode";
-      interpreter.self = this;
-      interpreter.mode = &m;
-      process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
-    }
-  };
-  mode_layer layer_;
+  detail::mode_layer<M> layer_;
   pushed on_;
 };
 template <class M>
 mode_guard(M&) -> mode_guard<M>;
+
+/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A slot that is taken is `dispatch_error` (MD-5, MD-6).
+template <class M>
+struct infra_mode_guard : mode_guard<M> {
+  infra_mode_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot)) {}
+};
+template <class M>
+infra_mode_guard(infra_mode, M&) -> infra_mode_guard<M>;
+
+/// Switches a mode on above transforms and autograd: it sees calls as the program makes them (MD-18).
+template <class M>
+struct pre_dispatch_guard : mode_guard<M> {
+  explicit pre_dispatch_guard(M& mode) : mode_guard<M>(mode, this_thread_state.pre_dispatch) {}
+};
+template <class M>
+pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
+
+/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
+template <class M>
+struct function_mode_guard : mode_guard<M> {
+  explicit function_mode_guard(M& mode) : mode_guard<M>(mode, this_thread_state.functions) {}
+};
+template <class M>
+function_mode_guard(M&) -> function_mode_guard<M>;
+
+/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
+class disable_modes {
+  emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
+  emptied infra_[3]{emptied(this_thread_state.infra[0]), emptied(this_thread_state.infra[1]), emptied(this_thread_state.infra[2])};
+};
+
+/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
+inline std::vector<layer const*> current_modes() {
+  std::vector<layer const*> r;
+  thread_state const& s = this_thread_state;
+  for (int k = 2; k >= 0; --k)
+    if (s.infra[k].top) r.push_back(s.infra[k].top);
+  std::size_t const infra = r.size();
+  for (layer const* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
+  return r;
+}
+/// Is any mode on, and is any of them a user's? (MD-17)
+inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
+inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
+
+/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the call (MD-9).
+class reentrant_dispatch : key_guard {
+public:
+  reentrant_dispatch() : key_guard(this_thread_state.included, this_thread_state.excluded - dispatch_key_set::full().above(dispatch_key::dispatch_mode)) {}
+};
 
 } // namespace varve

@@ -37,6 +37,10 @@ struct static_level {
     if constexpr (at_level<X, N>) return operand<decltype(x.value), std::true_type>{x.value, {}};
     else return operand<X, std::false_type>{x, {}};
   }
+  template <class X>
+  static constexpr auto is_mapped(X const&) {
+    return std::bool_constant<at_level<X, N>>{};
+  }
   template <class I, class Y, class F>
   static constexpr auto close_batched(I const& in, operand<Y, F> const& y) {
     return seen<I, Y>{y.value, in, {}};

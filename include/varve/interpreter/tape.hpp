@@ -19,7 +19,10 @@ template <class V>
 struct slot {
   V value;
   bool set;
-  constexpr slot() : set(false) {}
+  constexpr slot() : set(false) {
+    if (!std::is_constant_evaluated())
+      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
+  }
 
   template <class Tower, class G>
   constexpr void add(Tower const& tower, G const& g) {
@@ -54,7 +57,7 @@ public:
       last_ = n->previous;
       n->act(n, tape_node::drop);
     }
-    if (!std::is_constant_evaluated()) release();
+    if (!std::is_constant_evaluated() && blocks_) release();
   }
 
   template <class Node, class... A>
@@ -77,7 +80,7 @@ private:
   struct block {
     block* next;
   };
-  void* allocate(std::size_t bytes, std::size_t align) {
+  VARVE_NOINLINE void* allocate(std::size_t bytes, std::size_t align) {
     std::size_t at = (used_ + align - 1) & ~(align - 1);
     if (at + bytes > size_) {
       std::size_t const want = bytes + align + 64 > 16384 ? bytes + align + 64 : 16384;
@@ -91,7 +94,7 @@ private:
     used_ = at + bytes;
     return (memory_ ? memory_ : place_) + at;
   }
-  void release() {
+  VARVE_COLD void release() {
     while (blocks_) {
       block* b = blocks_;
       blocks_ = b->next;

@@ -5,6 +5,11 @@
 #include <varve/core/error.hpp>
 #include <varve/kernel/constant_math.hpp>
 #include <varve/kernel/simd.hpp>
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// @file
 /// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
@@ -248,3 +253,7 @@ VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
 }
 
 } // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

@@ -22,6 +22,11 @@
 #include <xsimd/xsimd.hpp>
 #pragma GCC diagnostic pop
 #endif
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// @file
 /// SIMD batches: the only header that includes xsimd, and the only one that knows its versions (8.1 to 14). Without xsimd a batch is one scalar.
@@ -236,3 +241,7 @@ template <class T> VARVE_INLINE batch<T> trunc(batch<T> x) { return std::trunc(x
 #endif
 
 } // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

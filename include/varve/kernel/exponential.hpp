@@ -2,6 +2,11 @@
 #pragma once
 #include <limits>
 #include <varve/kernel/simd.hpp>
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// @file
 /// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
@@ -102,3 +107,7 @@ VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
 }
 
 } // namespace varve::kernel::exponential
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

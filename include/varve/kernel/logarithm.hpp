@@ -3,6 +3,11 @@
 #include <bit>
 #include <limits>
 #include <varve/kernel/simd.hpp>
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// @file
 /// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)], and with s = (m - 1) / (m + 1) the
@@ -54,3 +59,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
 }
 
 } // namespace varve::kernel::logarithm
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

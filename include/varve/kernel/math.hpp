@@ -6,6 +6,11 @@
 #include <varve/kernel/exponential.hpp>
 #include <varve/kernel/logarithm.hpp>
 #include <varve/kernel/simd.hpp>
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// @file
 /// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
@@ -155,3 +160,7 @@ VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
 }
 
 } // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/op/compare.hpp>
 #include <varve/op/where.hpp>
 #include <varve/op/mul.hpp>
@@ -7,9 +8,10 @@
 namespace varve {
 
 /// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The derivative passes inside and at the bounds (torch.clamp).
-inline constexpr struct clamp_t {
+inline constexpr struct clamp_t : composite_operator<clamp_t> {
+  static constexpr auto op_name = "clamp";
   template <value X, class Lo, class Hi = none_t>
-  constexpr auto operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+  static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
     static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
     auto raise = [](auto const& v, auto const& lo) { return where(lt(v, lo), lo, v); };
     auto lower = [](auto const& v, auto const& hi) { return where(gt(v, hi), hi, v); };

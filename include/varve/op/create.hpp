@@ -13,7 +13,7 @@ namespace varve {
 inline constexpr struct empty_t {
   static constexpr auto op_name = "empty";
   template <class = void>
-  tensor operator()(dims const& sizes, dtype type = default_dtype) const;
+  tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
 } empty{};
 /// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
 inline constexpr struct full_t {
@@ -64,6 +64,10 @@ struct rules<full_t> : rule::linear {
   static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+  /// Static values, made by a `scope`.
+  static constexpr void compute(attributes const&, auto const& out, auto const& v) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = static_cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
+  }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
@@ -74,11 +78,11 @@ struct rules<full_t> : rule::linear {
     return r;
   }
   template <class Op>
-  static auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
     return to(sum(g), type_fact(x));
   }
   template <class Op, class N, class O>
-  static auto batch(Op const& op, N const& n, O const& o) {
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
     return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
   }
 };
@@ -87,21 +91,21 @@ template <class>
 tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
 /// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
 template <number N>
-tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : default_dtype) {
+tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : get_default_dtype()) {
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
 /// A tensor of zeros. (These are templates only to cost nothing unless used.)
 template <class = void>
-tensor zeros(dims const& sizes, dtype type = default_dtype) { return full(sizes, 0, type); }
+tensor zeros(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 0, type); }
 /// A tensor of ones.
 template <class = void>
-tensor ones(dims const& sizes, dtype type = default_dtype) { return full(sizes, 1, type); }
+tensor ones(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 1, type); }
 /// 0, 1, ..., n - 1.
 template <class = void>
 tensor arange(index_t n, dtype type = dtype::int64) { return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)})); }
 /// The n x n identity.
 template <class T = tensor>
-T eye(index_t n, dtype type = default_dtype) {
+T eye(index_t n, dtype type = get_default_dtype()) {
   T const i = arange(n);
   return to(eq(reshape(i, dims{n, 1}), i), type);
 }

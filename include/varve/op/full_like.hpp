@@ -18,7 +18,14 @@ constexpr auto const& base_value(X const& x) {
 inline constexpr struct full_like_t {
   template <value X, number N>
   constexpr auto operator()(X const& x, N v) const {
-    auto r = backend<typename decltype(detail::base_tag<X>())::type>::full(shape_of(x), type_fact(x), v);
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(detail::base_value(x), v); }) return B::full_on(detail::base_value(x), v);
+    else return made(x, B::full(shape_of(x), type_fact(x), v));
+  }
+
+private:
+  template <class X, class R>
+  static constexpr auto made(X const& x, R r) {
     if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
     return r;
   }

@@ -21,7 +21,7 @@ struct in_place {
 
 private:
   static void refuse_transformed(tensor const& t) {
-    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms, t))
+    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms.top, t))
       throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
   }
 };

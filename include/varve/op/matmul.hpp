@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/kernel/matmul.hpp>
 #include <varve/op/expand.hpp>
 #include <varve/op/mul.hpp>
@@ -112,9 +113,10 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 } // namespace detail
 
 /// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.
-inline constexpr struct matmul_t {
+inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr auto op_name = "matmul";
   template <value A, value B>
-  constexpr auto operator()(A const& a, B const& b) const {
+  static constexpr auto body(A const& a, B const& b) {
     auto const sa = shape_of(a);
     auto const sb = shape_of(b);
     auto const fits = on_dims(detail::check_matmul, sa, sb);
@@ -132,9 +134,10 @@ inline constexpr struct matmul_t {
 } matmul{};
 
 /// Sum of products of two vectors of equal length.
-inline constexpr struct dot_t {
+inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr auto op_name = "dot";
   template <value A, value B>
-  constexpr auto operator()(A const& a, B const& b) const {
+  static constexpr auto body(A const& a, B const& b) {
     auto check = [](dims const& x, dims const& y) {
       if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
       return dims{};

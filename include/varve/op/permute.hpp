@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/rule/reduction.hpp>
 #include <varve/rule/linear.hpp>
 
@@ -57,9 +58,10 @@ constexpr auto permute_t::operator()(X const& x, S const& axes) const {
 }
 
 /// Exchanges two dimensions; `transpose(x)` exchanges the last two.
-inline constexpr struct transpose_t {
+inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr auto op_name = "transpose";
   template <value X, class A = ints<-2>, class B = ints<-1>>
-  constexpr auto operator()(X const& x, A const& first = {}, B const& second = {}) const {
+  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
     auto exchange = [](dims const& s, dims const& a, dims const& b) {
       dims r = s;
       for (int k = 0; k < s.n; ++k) r[k] = k;

@@ -39,7 +39,7 @@ struct rules<randn_t> : detail::factory {
 
 /// A tensor of standard normal numbers.
 template <class = void>
-tensor randn(dims const& sizes, dtype type = default_dtype) {
+tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
 }
 /// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that `manual_seed` and the tensor form give.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/op/to.hpp>
 #include <varve/rule/linear.hpp>
 
@@ -80,9 +81,10 @@ inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
 } // namespace detail
 
 /// Adds a dimension of size 1 at an axis in [-rank-1, rank].
-inline constexpr struct unsqueeze_t {
+inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
+  static constexpr auto op_name = "unsqueeze";
   template <value X, class A>
-  constexpr auto operator()(X const& x, A const& axis) const {
+  static constexpr auto body(X const& x, A const& axis) {
     auto with = [](dims const& s, dims const& a) {
       dims r = s;
       return r.insert(wrap_axis(a[0], s.n + 1), 1);
@@ -92,9 +94,10 @@ inline constexpr struct unsqueeze_t {
 } unsqueeze{};
 
 /// Removes dimensions of size 1: all, or those of the named axes that have size 1.
-inline constexpr struct squeeze_t {
+inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
+  static constexpr auto op_name = "squeeze";
   template <value X, class A = ints<>>
-  constexpr auto operator()(X const& x, A const& axes = {}) const {
+  static constexpr auto body(X const& x, A const& axes = {}) {
     auto without = [](dims const& s, dims const& a) {
       dims gone, r;
       for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));

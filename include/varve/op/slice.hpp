@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/rule/reduction.hpp>
 
@@ -85,9 +86,10 @@ constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const&
 }
 
 /// The values at one index of an axis; the axis goes.
-inline constexpr struct select_t {
+inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr auto op_name = "select";
   template <value X, class A, class I>
-  constexpr auto operator()(X const& x, A const& axis, I const& index) const {
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
     auto at = [](dims const& axis, dims const& i, dims const& sizes) {
       int const a = wrap_axis(axis[0], sizes.n);
       if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/op/amax.hpp>
 #include <limits>
 #include <varve/op/abs.hpp>
@@ -24,9 +25,10 @@ constexpr auto unless_empty(X const& x, F const& f, G const& g) {
 } // namespace detail
 
 /// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
-inline constexpr struct logsumexp_t {
+inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
+  static constexpr auto op_name = "logsumexp";
   template <value X, class A, class K = ints<0>>
-  constexpr auto operator()(X const& x, A const& axes, K const& keep = {}) const {
+  static constexpr auto body(X const& x, A const& axes, K const& keep = {}) {
     auto const shifted = [&](auto const& v) {
       auto const m = detail::safe_maximum(v, axes);
       auto const s = sum(exp(sub(v, m)), axes, keep);
@@ -37,9 +39,10 @@ inline constexpr struct logsumexp_t {
 } logsumexp{};
 
 /// exp(x) / sum(exp(x)) along one axis.
-inline constexpr struct softmax_t {
+inline constexpr struct softmax_t : composite_operator<softmax_t> {
+  static constexpr auto op_name = "softmax";
   template <value X, class A>
-  constexpr auto operator()(X const& x, A const& axis) const {
+  static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
       return div(e, sum(e, axis, keepdim));
@@ -49,9 +52,10 @@ inline constexpr struct softmax_t {
 } softmax{};
 
 /// Logarithm of `softmax`, without overflow or loss.
-inline constexpr struct log_softmax_t {
+inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
+  static constexpr auto op_name = "log_softmax";
   template <value X, class A>
-  constexpr auto operator()(X const& x, A const& axis) const {
+  static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const z = sub(v, amax(detach(v), axis, keepdim));
       return sub(z, log(sum(exp(z), axis, keepdim)));

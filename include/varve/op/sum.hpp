@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/composite.hpp>
 #include <varve/rule/reduction.hpp>
 
 namespace varve {
@@ -38,9 +39,10 @@ constexpr auto sum_t::operator()(X const& x, A const&... at) const {
 }
 
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
-inline constexpr struct mean_t {
+inline constexpr struct mean_t : composite_operator<mean_t> {
+  static constexpr auto op_name = "mean";
   template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const {
+  static constexpr auto body(X const& x, A const&... at) {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
     dims const sizes = to_dims(shape_of(x));

@@ -10,9 +10,10 @@ namespace detail {
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
-  explicit interpreter_layer(layer*& stack) {
+  explicit interpreter_layer(layer_stack& stack) {
     kind = I::kind;
     interpreter.self = this;
+    object = static_cast<dynamic_level*>(&interpreter);
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<interpreter_layer&>(l).interpreter.process(op, x); };
     pushed::name(*this, stack);
   }
@@ -21,7 +22,10 @@ struct interpreter_layer : layer {
 };
 
 inline void require_floating(tensor const& t, char const* transform) {
-  if (!is_floating(t.dtype())) refuse::dtype_is_not_supported((std::string(transform) + " of a value that is not floating:").c_str(), name(t.dtype()));
+  if (is_floating(t.dtype())) return;
+  std::string what(transform);
+  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
+  refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
 }
 } // namespace detail
 
@@ -30,7 +34,10 @@ inline void require_floating(tensor const& t, char const* transform) {
 template <class = void>
 class dynamic_reverse_scope {
 public:
-  dynamic_reverse_scope() : layer_(this_thread_state.transforms) { layer_.interpreter.record_on = &tape_; }
+  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+    layer_.interpreter.record_on = &tape_;
+    layer_.records = true;
+  }
 
   template <class T>
   auto track(T const& t) {
@@ -99,11 +106,17 @@ public:
         t);
   }
 
-private:
-  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
+  /// Adds to the cotangent of a result; `pull` then hands all of them back.
+  template <class T = tensor>
+  void seed(T const& y, T const& g) {
+    if (mine(y) && y.slot()) y.slot()->value = y.slot()->value.defined() ? T(add(y.slot()->value, g)) : g;
+  }
   void pull() {
     for (tape_node* n = tape_.last(); n; n = n->previous) n->act(n, tape_node::pull);
   }
+
+private:
+  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
   tape_memory tape_;
   detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
 };
@@ -157,7 +170,11 @@ private:
 template <class = void>
 class dynamic_batch_scope {
 public:
-  explicit dynamic_batch_scope(index_t n) : layer_(this_thread_state.transforms) { layer_.interpreter.n = dims{n}; }
+  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
+    layer_.interpreter.n = dims{n};
+    layer_.batch_size = n;
+    layer_.random = random;
+  }
   dims size() const { return layer_.interpreter.n; }
   tensor map(tensor const& x) const {
     dims logical = x.sizes();

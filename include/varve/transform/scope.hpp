@@ -18,6 +18,8 @@ constexpr void check_exit() {
   static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
                                   "pass the outer value as an argument or through closure(f, captured...)");
 }
+template <class V, int N>
+concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
 template <class V>
 concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
 } // namespace detail
@@ -30,11 +32,12 @@ public:
   using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
   using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
 
-  constexpr explicit static_reverse_scope(F const& f, X const&... x) : tape_(detail::leaves_tower<level>(f, x...)) {}
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)) {}
 
   template <class T>
   constexpr auto track(T const& t) {
-    return tree_map(
+    if constexpr (detail::differentiable_leaf<T>) return in().track(in(), detail::plain(t));
+    else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
@@ -89,7 +92,10 @@ public:
   /// The collected cotangents of a tracked tree; zeros where nothing arrived.
   template <class T>
   constexpr auto gradient(T const& t) const {
-    return tree_map(
+    if constexpr (detail::leaf_at_level<T, level>) {
+      if (t.extra->set) return t.extra->value;
+      return lift_to_all(tape_.tower, zeros_like(t.value));
+    } else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (at_level<V, level>) {
@@ -103,6 +109,10 @@ public:
   }
 
 private:
+  static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+    if constexpr (std::is_empty_v<tower>) return tower{};
+    else return detail::leaves_tower<level>(f, x...);
+  }
   constexpr interpreter in() {
     interpreter i{};
     i.record_on = &tape_;

@@ -108,8 +108,8 @@ struct static_batch_scope {
   }
 };
 template <class F, class Size, class... X>
-constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n) {
-  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0]);
+constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
+  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
   else return static_batch_scope<next_level<F, X...>, F, Size>{n};
 }
 
@@ -148,10 +148,10 @@ constexpr auto collect_tree(Scope const& scope, Y const& y) {
 } // namespace detail
 
 /// The function object of `vmap`.
-template <class F, class In, class Out>
+template <class F, class In, class Out, random_policy R = random_policy::error>
 struct vmap_function;
-template <class F, auto... In, auto... Out>
-struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>> {
+template <class F, auto... In, auto... Out, random_policy R>
+struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
   [[no_unique_address]] F f;
 
   template <class... X>
@@ -170,7 +170,7 @@ private:
     static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
     static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
     if constexpr (detail::sizes_agree<S>) {
-      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes));
+      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
       auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
       auto const y = scope.run([&] { return detail::call_with(f, in); });
       return detail::collect_tree<Out...>(scope, y);
@@ -181,22 +181,22 @@ private:
 };
 
 /// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
-/// that is mapped although out_dims says none. TR-1..4.
-template <class F, auto... In, auto... Out>
-constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>>{f};
+/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
+template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
 }
-template <class F, auto... In>
-constexpr auto vmap(F f, in_dims_t<In...>) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>>{f};
+template <class F, auto... In, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
 }
-template <class F, auto... Out>
-constexpr auto vmap(F f, out_dims_t<Out...>) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>>{f};
+template <class F, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
 }
-template <class F>
-constexpr auto vmap(F f) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<0>>{f};
+template <random_policy R = random_policy::error, class F>
+constexpr auto vmap(F f, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
 }
 
 } // namespace varve

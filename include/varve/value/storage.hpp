@@ -96,6 +96,13 @@ inline void give_block(void* b) {
 }
 } // namespace detail
 
+/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by whichever thread. `memory_tracker_mode` hangs in here.
+struct storage_observer {
+  void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
+  void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
+};
+inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
+
 /// Memory shared by a tensor and its views, with the version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
   detail::reference_count refs;
@@ -104,6 +111,10 @@ struct storage {
   std::size_t bytes = 0;
   /// Lies inside a tensor's block, which lives as long as the storage.
   bool embedded = false;
+  /// Belongs to somebody else, who frees it.
+  bool borrowed = false;
+  /// Who wants to know when it is freed; null as a rule.
+  storage_observer* observer = nullptr;
 };
 
 } // namespace varve

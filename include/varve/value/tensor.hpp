@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstring>
+#include <varve/core/dispatch_key.hpp>
 #include <varve/core/message.hpp>
 #include <varve/value/storage.hpp>
 #include <varve/value/strided.hpp>
@@ -9,12 +10,17 @@
 namespace varve {
 
 class tensor;
+class subclass_object;
 struct cotangent_slot;
 
 namespace detail {
 struct tensor_block;
-[[noreturn]] VARVE_COLD inline void refuse_data_of_wrapped() {
-  throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
+enum class payload : unsigned char { memory, seen, subclass, nothing };
+[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
+  if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+  if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
 } // namespace detail
 
@@ -42,6 +48,8 @@ public:
   /// Copies `numel(sizes)` elements from row-major memory.
   template <class T>
   static tensor from_data(T const* data, dims const& sizes);
+  /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
   /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
   template <class T, std::size_t N>
   explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)}) : tensor(from_data(values, check_count(N, sizes))) {}
@@ -79,6 +87,20 @@ public:
   tensor with_layout(layout const& l) const;
   layout where() const;
 
+  /// Its dispatch keys: what the dispatcher reads of it (DK-2).
+  dispatch_key_set keys() const noexcept;
+  /// The same memory, or shape, under other keys: how a registered backend makes its tensors of memory, and reads them as memory again.
+  tensor with_keys(dispatch_key_set keys) const;
+  /// A shape and a dtype without data (`device='meta'`).
+  static tensor meta(dims const& sizes, varve::dtype type);
+  bool has_data() const noexcept;
+  /// A tensor that stands for the object of a subclass. Use `make_subclass`.
+  static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys);
+  /// The object of a subclass, or null.
+  subclass_object* object() const noexcept;
+  /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).
+  void alias_storage_of(tensor const& o) const;
+
   // Values seen through a run-time transform (design: the payload hangs off the handle).
   bool is_wrapped() const noexcept;
   static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical);
@@ -112,167 +134,6 @@ struct traits<tensor> {
 /// dtype and shape of a tensor as data, with its being a plain number.
 inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number()}; }
 
-namespace detail {
-/// What a tensor seen through a transform holds instead of memory.
-struct wrapping {
-  tensor value;
-  tensor extra;
-  std::uint64_t layer = 0;
-  int level = 0;
-  cotangent_slot* slot = nullptr;
-};
-
-struct alignas(64) tensor_block {
-  reference_count refs;
-  varve::dtype type;
-  bool number = false;
-  bool wrapped = false;
-  bool contiguous = true;
-  index_t offset = 0;
-  varve::storage* store = nullptr;
-  dims sizes, strides;
-  varve::storage own;
-  union {
-    alignas(64) unsigned char bytes[64];
-    wrapping seen;
-  };
-  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
-  ~tensor_block() {}
-};
-static_assert(sizeof(tensor_block) <= block_bytes);
-
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
-  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
-  else {
-    ::operator delete(s->data, std::align_val_t{64});
-    delete s;
-  }
-}
-inline void drop_block(tensor_block* b) {
-  if (!b->refs.drop()) return;
-  if (b->wrapped) {
-    b->seen.~wrapping();
-    give_block(b);
-  } else if (b->store == &b->own) {
-    drop_storage(b->store);
-  } else {
-    auto* s = b->store;
-    give_block(b);
-    drop_storage(s);
-  }
-}
-} // namespace detail
-
-inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
-  if (block_) block_->refs.add();
-}
-inline tensor& tensor::operator=(tensor const& o) noexcept {
-  if (o.block_) o.block_->refs.add();
-  if (block_) detail::drop_block(block_);
-  block_ = o.block_;
-  return *this;
-}
-inline tensor::~tensor() {
-  if (block_) detail::drop_block(block_);
-}
-inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
-
-inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  index_t step = 1, count = 1;
-  b->strides.n = sizes.n;
-  for (int k = sizes.n - 1; k >= 0; --k) {
-    b->strides.v[k] = step;
-    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
-    count *= sizes.v[k];
-  }
-  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
-  b->store = &b->own;
-  b->own.embedded = true;
-  b->own.bytes = bytes;
-  b->own.data = b->bytes;
-  if (bytes > sizeof b->bytes) [[unlikely]] {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
-  }
-  return r;
-}
-inline varve::dtype tensor::dtype() const { return block_->type; }
-inline dims const& tensor::sizes() const { return block_->sizes; }
-inline dims const& tensor::strides() const { return block_->strides; }
-inline bool tensor::is_contiguous() const { return block_->contiguous; }
-inline bool tensor::is_number() const { return block_->number; }
-inline void tensor::mark_number() { block_->number = true; }
-inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
-inline bool tensor::is_wrapped() const noexcept { return block_->wrapped; }
-inline std::uint64_t tensor::layer() const { return block_->wrapped ? block_->seen.layer : 0; }
-inline int tensor::level() const { return block_->wrapped ? block_->seen.level : 0; }
-inline tensor const& tensor::inner() const { return block_->seen.value; }
-inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline cotangent_slot* tensor::slot() const { return block_->seen.slot; }
-inline std::uint32_t tensor::version() const { return is_wrapped() ? inner().version() : block_->store->version; }
-inline void tensor::bump_version() const { ++block_->store->version; }
-inline bool tensor::shares_storage(tensor const& o) const {
-  if (is_wrapped()) return inner().shares_storage(o);
-  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
-}
-inline void* tensor::raw() const {
-  if (block_->wrapped) [[unlikely]]
-    detail::refuse_data_of_wrapped();
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
-}
-template <class T>
-T* tensor::data() const {
-  if (dtype_of_type<T>() != block_->type)
-    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
-  return static_cast<T*>(raw());
-}
-template <number T>
-tensor tensor::from_number(T v) {
-  tensor r = empty({}, dtype_of_type<T>());
-  std::memcpy(r.block_->bytes, &v, sizeof v);
-  r.block_->number = true;
-  return r;
-}
-template <class T>
-tensor tensor::from_data(T const* data, dims const& sizes) {
-  tensor r = empty(sizes, dtype_of_type<T>());
-  if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
-  return r;
-}
-template <class T>
-T tensor::item() const {
-  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
-  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
-}
-inline tensor::operator bool() const {
-  tensor const* t = this;
-  while (t->is_wrapped()) {
-    if (!(t->sizes() == t->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-    t = &t->inner();
-  }
-  return t->item<bool>();
-}
-inline tensor tensor::with_layout(layout const& l) const {
-  auto* b = make(l.sizes, block_->type);
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  b->store = block_->store;
-  b->store->refs.add();
-  return tensor(b);
-}
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical) {
-  auto* b = make(logical, value.dtype());
-  b->number = value.is_number();
-  b->wrapped = true;
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level, slot};
-  return tensor(b);
-}
-
 } // namespace varve
+
+#include <varve/value/tensor_block.hpp> // the members, which need the block

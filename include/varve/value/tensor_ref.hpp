@@ -44,6 +44,54 @@ private:
   T* data_;
 };
 
+/// An extent of a `tensor_ref` that is known at run time only.
+inline constexpr index_t dyn = -1;
+
+/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a `tensor` on that memory, without a copy; strides are kept.
+template <class T, index_t... D>
+  requires((D == dyn) || ...)
+class tensor_ref<T, D...> {
+public:
+  using element = std::remove_const_t<T>;
+  using tensor_type = tensor;
+
+  /// Views row-major memory of these sizes; `shape_error` where they differ from the extents.
+  tensor_ref(T* data, dims const& sizes) : tensor_ref(data, sizes, contiguous_strides(sizes)) {}
+  tensor_ref(T* data, dims const& sizes, dims const& strides) : data_(data), sizes_(sizes), strides_(strides) {
+    dims const extents{D...};
+    bool fits = sizes.n == extents.n && strides.n == extents.n;
+    for (int k = 0; fits && k < extents.n; ++k) fits = extents[k] == dyn ? sizes[k] >= 0 : extents[k] == sizes[k];
+    if (!fits) refuse::shapes_do_not_match("tensor_ref", sizes, extents);
+  }
+  /// Views anything with `data()` and `size()` as a vector.
+  template <class R>
+    requires(sizeof...(D) == 1 && requires(R& r) {
+      { r.data() } -> std::convertible_to<T*>;
+      r.size();
+    })
+  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
+  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the view.
+  explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
+
+  T* data() const { return data_; }
+  index_t size() const { return numel(sizes_); }
+  dims const& sizes() const { return sizes_; }
+  /// A tensor on the memory.
+  tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
+
+private:
+  T* data_;
+  dims sizes_, strides_;
+};
+
+template <class T, index_t... D>
+  requires((D == dyn) || ...)
+struct traits<tensor_ref<T, D...>> {
+  using base = tensor;
+  static constexpr int level = 0;
+  static dims shape(tensor_ref<T, D...> const& x) { return x.sizes(); }
+  static dims type(tensor_ref<T, D...> const&) { return dims{static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())}; }
+};
 template <class T, index_t... D>
 struct traits<tensor_ref<T, D...>> {
   using base = array<std::remove_const_t<T>, D...>;

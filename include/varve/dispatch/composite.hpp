@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
+inline bool public_calls_are_watched() {
+  thread_state const& s = this_thread_state;
+  return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
+}
+
+template <class A>
+inline constexpr bool is_dynamic_operand = [] {
+  if constexpr (value<A>) return is_tensor_base<base_of<A>> && level_of<A> == 0;
+  else return false;
+}();
+
+/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
+template <class Tag, class... A>
+struct public_call : op_table {
+  std::tuple<A const&...> arguments;
+
+  template <std::size_t K>
+  using argument = std::tuple_element_t<K, std::tuple<A...>>;
+  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
+
+  tensor run() {
+    boxed_args x;
+    attributes at;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
+      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
+        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
+      }
+    };
+    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
+    return call_boxed({this, &at}, x);
+  }
+
+private:
+  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
+  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+    auto const* self = static_cast<public_call const*>(op.table);
+    int k = 0;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
+        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
+        else return std::get<I>(self->arguments);
+      };
+      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
+    }(std::index_sequence_for<A...>{});
+  }
+  static constexpr dispatch_table make_table() {
+    dispatch_table t = unregistered;
+    for (auto& f : t.at) f = {&body};
+    place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
+    place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
+    t.stops = dispatch_key_set::full();
+    return t;
+  }
+  static constexpr dispatch_table kernels = make_table();
+  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
+};
+} // namespace detail
+
+/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
+template <class Tag>
+struct composite_operator {
+  template <class... A>
+  constexpr auto operator()(A const&... a) const {
+    if constexpr ((detail::is_dynamic_operand<A> || ...))
+      if (detail::public_calls_are_watched()) [[unlikely]]
+        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+    return Tag::body(a...);
+  }
+};
+
+} // namespace varve

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <string>
+#include <varve/dispatch/boxed.hpp>
+#include <varve/dispatch/resolve.hpp>
+#include <varve/dispatch/thread_state.hpp>
+
+namespace varve {
+
+/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to lower ones.
+struct boxed_kernel {
+  tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
+  void* self = nullptr;
+};
+/// A rule of one operator for one kind of interpreter (FS-14), with what it was made of.
+struct interpreter_rule {
+  tensor (*call)(void* self, layer& in, boxed_op const& op, boxed_args const& x) = nullptr;
+  void* self = nullptr;
+  char const* kind = "";
+};
+
+/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering makes another.
+struct dispatch_table {
+  dispatch_key_set stops;
+  kernel_inventory kernels;
+  boxed_kernel at[dispatch_key_count];
+  static constexpr int most_rules = 6;
+  interpreter_rule rules[most_rules];
+  /// The kernel that runs under a transform in place of rules, for an operator that is only a composite.
+  boxed_kernel composite;
+};
+
+namespace detail {
+VARVE_COLD inline std::string names_of(dispatch_key_set s) {
+  std::string r;
+  for (int k = dispatch_key_count - 1; k > 0; --k)
+    if (s.has(static_cast<dispatch_key>(k))) r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
+  return r.empty() ? "none" : r;
+}
+VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
+  std::string r;
+  auto const say = [&](bool has, char const* what) {
+    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
+  };
+  for (int k = 1; k < dispatch_key_count; ++k) say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
+  say(i.autograd, "autograd");
+  say(i.composite_implicit, "composite_implicit");
+  say(i.composite_explicit, "composite_explicit");
+  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
+  return r.empty() ? "none" : r;
+}
+/// What stands in a table where `resolve` found nothing, or two.
+VARVE_COLD inline tensor no_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
+  auto const* table = static_cast<dispatch_table const*>(self);
+  kernel_inventory const has = table ? table->kernels : built_in_kernels;
+  constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
+  dispatch_key const k = (keys & (table ? table->stops : built_in_stops)).highest();
+  if (table && k == dispatch_key::autograd_other && has.composite_implicit && has.has_backend_kernel())
+    throw dispatch_error(("varve: operator " + std::string(op.name()) + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(has) +
+                          "); register one for autograd_other")
+                             .c_str());
+  throw missing_rule(("varve: operator " + std::string(op.name()) + " has no kernel for " + name(k) + "; it has: " + kernels_of(has)).c_str());
+}
+// The kernels that all operators share; they stand in tensor_dispatch.hpp and subclass.hpp.
+tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+template <layer_stack thread_state::* Stack>
+tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
+/// The kernels every operator has unless others are registered.
+constexpr dispatch_table built_in_table() {
+  dispatch_table t;
+  t.kernels = built_in_kernels;
+  t.stops = stops_of(built_in_kernels, built_in_fallbacks);
+  for (int k = 0; k < dispatch_key_count; ++k)
+    if (k == 0 || resolve(built_in_kernels, built_in_fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) t.at[k].call = &no_kernel;
+  place(t, dispatch_key::cpu, {&call_kernel});
+  place(t, dispatch_key::meta, {&call_meta});
+  place(t, dispatch_key::transform, {&call_transform});
+  place(t, dispatch_key::dispatch_mode, {&call_mode});
+  place(t, dispatch_key::subclass, {&call_subclass});
+  place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
+  place(t, dispatch_key::function_mode, {&call_stack<&thread_state::functions>});
+  return t;
+}
+/// The table of operators nobody registered anything for.
+inline constexpr dispatch_table unregistered = built_in_table();
+
+inline dispatch_table const& table_of(boxed_op const& op) {
+  dispatch_table const* t = op.table->registered->load(std::memory_order_acquire);
+  return t ? *t : unregistered;
+}
+} // namespace detail
+
+/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by `redispatch(op, keys.below(its key), args)`, whereas calling
+/// `op(args)` starts from the top (DK-8).
+inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  dispatch_table const& t = detail::table_of(op);
+  while (true) {
+    dispatch_key const k = (keys & t.stops).highest();
+    boxed_kernel const& f = t.at[static_cast<int>(k)];
+    if (f.call) [[likely]]
+      return f.call(f.self, op, keys, x);
+    keys = keys.below(k); // stops at the autograd of another backend only
+  }
+}
+
+} // namespace varve

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <functional>
+#include <vector>
+#include <varve/dispatch/library.hpp>
+#include <varve/interpreter/dynamic_level.hpp>
+
+namespace varve {
+
+/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform is given. It borrows the layer, which lives as
+/// long as its transform runs.
+class interpreter {
+public:
+  explicit interpreter(layer& l) : layer_(&l) {}
+
+  /// "grad", "jvp", "vmap", "trace".
+  char const* kind() const { return layer_->kind; }
+  /// Position in the stack, from 1; inner transforms have higher levels.
+  int level() const { return layer_->level; }
+  /// Size of the mapped dimension and policy for random operators; of `vmap` only.
+  index_t batch_size() const { return layer_->batch_size; }
+  random_policy randomness() const { return layer_->random; }
+  /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
+  friend bool operator==(interpreter const& a, interpreter const& b) {
+    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
+  }
+
+  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
+  template <class F>
+  auto lower(F const& body) const {
+    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    popped const off(this_thread_state.transforms);
+    return body();
+  }
+  /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
+  tensor process(boxed_op const& op, boxed_args const& x) const {
+    return lower([&] { return layer_->process(*layer_, op, x); });
+  }
+
+  /// Is a value seen through this layer: mapped, tracked, with a tangent?
+  bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
+  /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
+  tensor unwrap(tensor const& t) const { return owns(t) ? tensor(t.inner()) : t; }
+  boxed_args unwrap(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(unwrap(t));
+    return r;
+  }
+  /// `vmap`: a value whose dimension 0 is the mapped one, as the mapped function sees it.
+  tensor wrap(tensor const& y) const {
+    dims logical = y.sizes();
+    return tensor::wrap(y, layer_->id, layer_->level, {}, nullptr, logical.erase(0));
+  }
+  /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
+  tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
+  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, nullptr, y.sizes()) : y; }
+  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
+  /// not asked for; without any that it tracks, y comes back as it is.
+  template <class F>
+  tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
+
+private:
+  layer* layer_;
+};
+
+namespace detail {
+/// A recorded call whose pullback is a function.
+template <class F>
+struct custom_node : tape_node {
+  cotangent_slot out;
+  F pullback;
+  std::vector<cotangent_slot*> slots;
+
+  custom_node(F const& f, std::vector<cotangent_slot*> const& s) : pullback(f), slots(s) { act = &run; }
+  static void run(tape_node* n, action a) {
+    auto* self = static_cast<custom_node*>(n);
+    if (a == pull) self->pull_all();
+    else if (a == clear) self->out.value = tensor();
+    else self->~custom_node();
+  }
+  void pull_all() {
+    if (!out.value.defined()) return;
+    auto const g = pullback(static_cast<tensor const&>(out.value));
+    if (g.size() != static_cast<int>(slots.size()))
+      throw transform_error(("varve: a pullback gave " + std::to_string(g.size()) + " cotangents for " + std::to_string(slots.size()) + " operands").c_str());
+    for (int i = 0; i < g.size(); ++i)
+      if (slots[static_cast<std::size_t>(i)] && g[i].defined()) {
+        tensor& v = slots[static_cast<std::size_t>(i)]->value;
+        v = v.defined() ? tensor(add(v, g[i])) : tensor(g[i]);
+      }
+  }
+};
+} // namespace detail
+
+template <class F>
+tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
+  auto* const lv = static_cast<dynamic_level*>(layer_->object);
+  if (!lv || !lv->record_on) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients").c_str());
+  std::vector<cotangent_slot*> slots;
+  bool any = false;
+  for (auto const& t : operands) {
+    slots.push_back(owns(t) ? t.slot() : nullptr);
+    any = any || slots.back();
+  }
+  if (!any || !is_floating(y.dtype())) return y;
+  auto* n = lv->record_on->make<detail::custom_node<F>>(pullback, slots);
+  return tensor::wrap(y, layer_->id, layer_->level, {}, &n->out, y.sizes());
+}
+
+/// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
+inline std::vector<interpreter> dynamic_layer_stack() {
+  std::vector<interpreter> r;
+  for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), interpreter(*l));
+  return r;
+}
+
+/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order (FS-20).
+class temporarily_popped {
+public:
+  explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {
+    layer* l = saved_;
+    for (int k = 0; k < count; ++k) {
+      if (!l) throw transform_error("varve: fewer transforms are at work than are to be popped");
+      l = l->below;
+    }
+    detail::set_top(this_thread_state.transforms, l);
+  }
+  temporarily_popped(temporarily_popped const&) = delete;
+  temporarily_popped& operator=(temporarily_popped const&) = delete;
+  ~temporarily_popped() { detail::set_top(this_thread_state.transforms, saved_); }
+
+private:
+  layer* saved_;
+};
+
+} // namespace varve

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+/// @file
+/// The modes that come with varve. The umbrella leaves them out: include the one you use.
+#include <varve/mode/default_dtype_mode.hpp>
+#include <varve/mode/deterministic_mode.hpp>
+#include <varve/mode/flop_counter_mode.hpp>
+#include <varve/mode/logging_mode.hpp>
+#include <varve/mode/memory_tracker_mode.hpp>
+#include <varve/mode/nan_check_mode.hpp>
+#include <varve/mode/profiler_mode.hpp>
+#include <varve/mode/schema_check_mode.hpp>

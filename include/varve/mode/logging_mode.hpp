@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/mode/call_log.hpp>
+
+namespace varve {
+
+/// Hands every call to a sink once its result is there, below modes first (as PyTorch's logging mode does): a `call_log`, or any function of a `call_record`, which may be
+/// constexpr for static values.
+///
+///   call_log log;
+///   logging_mode mode{log};
+///   { mode_guard const on{mode}; y = x * x; }      // tensors;  with(mode, f, x...) for static values
+///   std::puts(log.text().c_str());                 // $1: f32[3] = mul($0, $0)
+///
+/// A call that throws is handed over without results.
+template <class Sink>
+struct logging_mode : dispatch_mode<logging_mode<Sink>> {
+  static constexpr bool supports_higher_order_operators = true;
+  Sink* sink;
+  explicit constexpr logging_mode(Sink& s) : sink(&s) {}
+
+  constexpr auto process(auto const& op, auto const&... args) {
+    call_record call = describe_call(op, args...);
+    try {
+      auto y = op(args...);
+      describe_results(call, y);
+      (*sink)(call);
+      return y;
+    } catch (...) {
+      if (!call.result_count) (*sink)(call); // else the sink itself threw
+      throw;
+    }
+  }
+};
+
+} // namespace varve

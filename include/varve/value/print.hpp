@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdio>
+#include <string>
+#include <varve/value/tensor.hpp>
+
+namespace varve {
+
+namespace detail {
+inline void print_element(std::string& to, tensor const& t, index_t offset) {
+  char text[40];
+  on_dtype(t.dtype(), "to_string", [&]<class T>() {
+    T const v = static_cast<T const*>(t.raw())[offset];
+    if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
+    else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
+    else std::snprintf(text, sizeof text, "%.*g", sizeof(T) == 4 ? 6 : 10, static_cast<double>(v));
+  });
+  to += text;
+}
+/// Longer dimensions show their first and last three elements.
+inline void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
+  if (axis == t.dim()) return print_element(to, t, offset);
+  index_t const n = t.sizes()[axis], shown = t.numel() > 1000 && n > 6 ? 3 : n;
+  to += '[';
+  for (index_t k = 0; k < n; ++k) {
+    if (k) to += axis + 1 < t.dim() ? ",\n" + std::string(static_cast<std::size_t>(axis + 8), ' ') : ", ";
+    if (k == shown && shown < n) {
+      to += "..., ";
+      k = n - shown;
+    }
+    print_elements(to, t, axis + 1, offset + k * t.strides()[axis]);
+  }
+  to += ']';
+}
+} // namespace detail
+
+/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its level (FS-13):
+/// `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`.
+inline std::string to_string(tensor const& t) {
+  if (!t.defined()) return "tensor(undefined)";
+  if (t.is_wrapped()) {
+    bool const mapped = !(t.sizes() == t.inner().sizes());
+    std::string const kind = t.slot() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
+    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.inner());
+    if (kind == "jvp") r += ", tangent=" + to_string(t.extra());
+    return r + ")";
+  }
+  if (t.object()) {
+    std::string r = std::string(t.object()->type().name) + "(";
+    for (int k = 0; k < t.object()->inner_count(); ++k) r += (k ? ", " : "") + to_string(t.object()->inner(k));
+    return r + ")";
+  }
+  std::string r = "tensor(";
+  if (!t.has_data()) r += "..., device=meta, size=" + to_string(t.sizes());
+  else detail::print_elements(r, t, 0, 0);
+  if (t.dtype() != default_dtype && t.dtype() != dtype::int64 && t.dtype() != dtype::bool_) r += std::string(", dtype=") + name(t.dtype());
+  return r + ")";
+}
+
+} // namespace varve

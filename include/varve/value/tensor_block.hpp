@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/value/subclass.hpp>
+#include <varve/value/tensor.hpp>
+
+/// @file
+/// What a tensor's handle leads to, and the members of `tensor` that look into it.
+namespace varve {
+
+namespace detail {
+/// What a tensor seen through a transform holds instead of memory.
+struct wrapping {
+  tensor value;
+  tensor extra;
+  std::uint64_t layer = 0;
+  int level = 0;
+  cotangent_slot* slot = nullptr;
+};
+
+struct alignas(64) tensor_block {
+  reference_count refs;
+  dispatch_key_set keys = default_keys;
+  varve::dtype type;
+  payload kind = payload::memory;
+  bool number = false;
+  bool contiguous = true;
+  bool custom = false; // the object computes sizes or strides
+  index_t offset = 0;
+  varve::storage* store = nullptr;
+  dims sizes, strides;
+  varve::storage own;
+  union {
+    alignas(64) unsigned char bytes[64];
+    wrapping seen;
+    subclass_object* object;
+  };
+  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  ~tensor_block() {}
+};
+static_assert(sizeof(tensor_block) <= block_bytes);
+
+inline void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
+  else {
+    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    delete s;
+  }
+}
+inline void drop_block(tensor_block* b) {
+  if (!b->refs.drop()) return;
+  if (b->kind == payload::subclass) drop_object(b->object);
+  if (b->kind == payload::seen) {
+    b->seen.~wrapping();
+    give_block(b);
+  } else if (b->store == &b->own) {
+    drop_storage(b->store);
+  } else {
+    auto* s = b->store;
+    give_block(b);
+    drop_storage(s);
+  }
+}
+} // namespace detail
+
+inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
+  if (block_) block_->refs.add();
+}
+inline tensor& tensor::operator=(tensor const& o) noexcept {
+  auto* const old = block_;
+  block_ = o.block_; // read before the old block goes: o may lie inside of it
+  if (block_) block_->refs.add();
+  if (old) detail::drop_block(old);
+  return *this;
+}
+inline tensor::~tensor() {
+  if (block_) detail::drop_block(block_);
+}
+inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
+
+inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  index_t step = 1, count = 1;
+  b->strides.n = sizes.n;
+  for (int k = sizes.n - 1; k >= 0; --k) {
+    b->strides.v[k] = step;
+    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
+    count *= sizes.v[k];
+  }
+  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
+  b->store = &b->own;
+  b->own.embedded = true;
+  b->own.bytes = bytes;
+  b->own.data = b->bytes;
+  if (bytes > sizeof b->bytes) [[unlikely]] {
+    auto* s = new storage;
+    b->store = s;
+    s->bytes = bytes;
+    s->data = ::operator new(bytes, std::align_val_t{64});
+  }
+  if (this_thread_storage_observer) [[unlikely]] {
+    b->store->observer = this_thread_storage_observer;
+    b->store->observer->allocated(*b->store->observer, bytes);
+  }
+  return r;
+}
+inline varve::dtype tensor::dtype() const { return block_->type; }
+inline dims const& tensor::sizes() const {
+  if (block_->custom) [[unlikely]]
+    if (dims const* d = block_->object->sizes()) return *d;
+  return block_->sizes;
+}
+inline dims const& tensor::strides() const {
+  if (block_->custom) [[unlikely]]
+    if (dims const* d = block_->object->strides()) return *d;
+  return block_->strides;
+}
+inline bool tensor::is_contiguous() const { return block_->contiguous; }
+inline bool tensor::is_number() const { return block_->number; }
+inline void tensor::mark_number() { block_->number = true; }
+inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
+inline bool tensor::is_wrapped() const noexcept { return block_->kind == detail::payload::seen; }
+inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
+inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
+inline tensor const& tensor::inner() const { return block_->seen.value; }
+inline tensor const& tensor::extra() const { return block_->seen.extra; }
+inline cotangent_slot* tensor::slot() const { return block_->seen.slot; }
+inline std::uint32_t tensor::version() const { return is_wrapped() ? inner().version() : block_->store->version; }
+inline void tensor::bump_version() const { ++block_->store->version; }
+inline bool tensor::shares_storage(tensor const& o) const {
+  if (is_wrapped()) return inner().shares_storage(o);
+  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
+inline void* tensor::raw() const {
+  if (block_->kind != detail::payload::memory) [[unlikely]]
+    detail::refuse_data(block_->kind);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+}
+template <class T>
+T* tensor::data() const {
+  if (dtype_of_type<T>() != block_->type)
+    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
+  return static_cast<T*>(raw());
+}
+template <number T>
+tensor tensor::from_number(T v) {
+  tensor r = empty({}, dtype_of_type<T>());
+  std::memcpy(r.block_->bytes, &v, sizeof v);
+  r.block_->number = true;
+  return r;
+}
+template <class T>
+tensor tensor::from_data(T const* data, dims const& sizes) {
+  tensor r = empty(sizes, dtype_of_type<T>());
+  if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
+  return r;
+}
+inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  auto* s = b->store = new storage;
+  s->data = data;
+  s->borrowed = true;
+  layout const l{sizes, strides, 0, true};
+  b->strides = strides;
+  b->contiguous = l.contiguous();
+  return r;
+}
+template <class T>
+T tensor::item() const {
+  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+}
+inline tensor::operator bool() const {
+  tensor const* t = this;
+  while (t->is_wrapped()) {
+    if (!(t->sizes() == t->inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+    t = &t->inner();
+  }
+  return t->item<bool>();
+}
+inline tensor tensor::with_layout(layout const& l) const {
+  auto* b = make(l.sizes, block_->type);
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = l.contiguous();
+  b->keys = block_->keys;
+  b->kind = block_->kind;
+  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
+  b->store = block_->store;
+  b->store->refs.add();
+  return tensor(b);
+}
+inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical) {
+  auto* b = make(logical, value.dtype());
+  b->number = value.is_number();
+  b->kind = detail::payload::seen;
+  b->keys = dispatch_key::transform;
+  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level, slot};
+  return tensor(b);
+}
+
+inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
+inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
+inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
+inline tensor tensor::with_keys(dispatch_key_set keys) const {
+  tensor r = with_layout(where());
+  r.block_->keys = keys;
+  return r;
+}
+inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
+  tensor r = of_object(nullptr, sizes, {}, type, {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  r.block_->kind = detail::payload::nothing;
+  return r;
+}
+inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
+  b->strides = l.strides;
+  b->contiguous = l.contiguous();
+  b->keys = keys;
+  b->store = &b->own;
+  b->own.embedded = true;
+  b->kind = detail::payload::subclass;
+  b->object = object;
+  b->custom = object && (object->sizes() || object->strides());
+  return r;
+}
+inline void tensor::alias_storage_of(tensor const& o) const {
+  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
+  auto* const old = block_->store;
+  block_->store = o.block_->store;
+  block_->store->refs.add();
+  if (old != &block_->own) detail::drop_storage(old);
+}
+
+} // namespace varve

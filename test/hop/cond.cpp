@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+/// log(v) above 0, v * v below: the branch not taken has no value there.
+auto const piecewise = [](auto const& v) { return vv::cond(v > 0.0, [](auto const& a) { return vv::log(a); }, [](auto const& a) { return a * a; }, v); };
+tensor number(double v) { return from({v}, {}); }
+} // namespace
+
+TEST_CASE("cond: on tensors in every interpreter, and mapped by vmap without a trace of the branch not taken", "[hop][cond]") {
+  tensor const x = from({0.5, -1, 2, 0}, {4});
+  CHECK(piecewise(number(2)).item<double>() == Approx(std::log(2.0)));
+  CHECK(piecewise(number(-3)).item<double>() == 9);
+  CHECK(vv::grad(piecewise)(number(2)).item<double>() == 0.5);
+  CHECK(vv::grad(vv::grad(piecewise))(number(2)).item<double>() == -0.25);
+  CHECK(vv::jvp(piecewise, std::tuple(number(-3)), std::tuple(number(2))).second.item<double>() == -12);
+  CHECK(elements(vv::vmap(vv::grad(piecewise))(x)) == std::vector<double>{2, -2, 0.5, 0}); // not 0 * inf
+  CHECK(elements(vv::vmap(vv::grad(vv::grad(piecewise)))(x)) == std::vector<double>{-4, 2, -0.25, 2});
+  CHECK(elements(vv::vmap([](tensor const& v) { return vv::jvp(piecewise, std::tuple(v), std::tuple(v)).second; })(x)) == std::vector<double>{1, 2, 1, 0});
+  auto const total = [](tensor const& v) { return vv::sum(vv::vmap(piecewise)(v)); };
+  tensor const g = vv::grad(total)(from({0.5, -1, 2}, {3}));
+  CHECK(elements(g) == std::vector<double>{2, -2, 0.5});
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("cond: static and dynamic agree", "[hop][cond]") {
+  for (double v : {0.5, -1.0, 2.0}) {
+    CHECK(vv::grad(piecewise)(number(v)).item<double>() == vv::grad(piecewise)(v));
+    CHECK(vv::jvp(piecewise, std::tuple(number(v)), std::tuple(number(1))).second.item<double>() == vv::jvp(piecewise, std::tuple(v), std::tuple(1.0)).second);
+  }
+  vv::array<double, 3> const a{0.5, -1, 2};
+  auto const fixed = vv::vmap(vv::grad(piecewise))(a);
+  CHECK(elements(vv::vmap(vv::grad(piecewise))(from({0.5, -1, 2}, {3}))) == std::vector<double>(fixed.data, fixed.data + 3));
+}
+
+TEST_CASE("cond: what a branch captures is differentiated, mapped and carried along", "[hop][cond]") {
+  tensor const x = from({0.5, -1, 2}, {3}), w = number(3);
+  auto const f = [](tensor const& v, tensor const& c) {
+    tensor const d = c * 1; // tracked by the same level, but no operand
+    return vv::cond(v > 0.0, [&](tensor const& a) { return a * d; }, [&](tensor const& a) { return a * d * d; }, v);
+  };
+  auto const [gx, gw] = vv::vmap(vv::grad(f, vv::argnums<0, 1>), vv::in_dims<0, vv::none>)(x, w);
+  CHECK(elements(gx) == std::vector<double>{3, 9, 3});
+  CHECK(elements(gw) == std::vector<double>{0.5, -6, 2});
+  CHECK(vv::grad(f, vv::argnums<1>)(number(-1), w).item<double>() == -6);
+  // Two levels: the captured value is tracked by the outer gradient through the inner one.
+  auto const inner = [&](tensor const& c) { return vv::grad([&](tensor const& v) { return vv::cond(v > 0.0, [&](tensor const& a) { return a * c * c; }, [&](tensor const& a) { return a; }, v); })(number(2)); };
+  CHECK(inner(w).item<double>() == 9);
+  CHECK(vv::grad(inner)(w).item<double>() == 6);
+  CHECK(vv::jvp(inner, std::tuple(w), std::tuple(number(1))).second.item<double>() == 6);
+  auto const both = [](tensor const& v) { return vv::grad([&](tensor const& u) { tensor const p = u * v; return vv::cond(u > 0.0, [&](tensor const& a) { return a * p; }, [&](tensor const& a) { return a; }, u); })(v); };
+  CHECK(both(number(2)).item<double>() == 8);           // d/du u * u * v = 2 u v
+  CHECK(vv::grad(both)(number(2)).item<double>() == 8); // of 2 v^2: 4 v
+  CHECK(elements(vv::vmap([](tensor const& v) { return vv::vmap([&](tensor const& p) { return vv::cond(p > 0.0, [&](tensor const& a) { return a * v; }, [&](tensor const& a) { return a; }, p); })(
+                   from({1, -1}, {2})); })(from({5, 7}, {2}))) == std::vector<double>{5, -1, 7, -1});
+}
+
+TEST_CASE("cond: several results, of other dtypes too", "[hop][cond]") {
+  auto const f = [](tensor const& v) {
+    auto const [a, b, n] = vv::cond(v > 0.0, [](tensor const& u) { return std::tuple(u * 2, u * u, vv::ones({}, dtype::int64)); },
+                                    [](tensor const& u) { return std::tuple(u, vv::neg(u), vv::zeros({}, dtype::int64)); }, v);
+    return a + b * n;
+  };
+  CHECK(elements(vv::vmap(f)(from({1, -1, 3}, {3}))) == std::vector<double>{3, -1, 15});
+  CHECK(elements(vv::vmap(vv::grad(f))(from({1, -1, 3}, {3}))) == std::vector<double>{4, 1, 8});
+  auto const bad = [](tensor const& v) { return vv::cond(v > 0.0, [](tensor const& u) { return u; }, [](tensor const& u) { return vv::reshape(u, dims{1}); }, v); };
+  CHECK_NOTHROW(bad(number(1)));
+  CHECK_THROWS_AS(vv::vmap(bad)(from({1, 2}, {2})), vv::shape_error);
+  CHECK_THROWS_AS(vv::cond(from({1, 2}, {2}) > 0.0, [](tensor const& u) { return u; }, [](tensor const& u) { return u; }, number(1)), vv::shape_error);
+}
+
+namespace {
+struct blind : vv::dispatch_mode<blind> {
+  tensor process(vv::boxed_op op, vv::boxed_args const& args) { return op(args); }
+};
+struct noting : vv::dispatch_mode<noting> {
+  static constexpr bool supports_higher_order_operators = true;
+  std::vector<std::string> names;
+  auto process(auto op, auto const& args) {
+    names.emplace_back(op.name());
+    return op(args);
+  }
+};
+struct interrupted {};
+} // namespace
+
+TEST_CASE("cond: modes are given one call, or have a rule, or refuse", "[hop][cond][mode]") { // HO-5
+  noting n;
+  {
+    vv::mode_guard const on{n};
+    CHECK(piecewise(number(-3)).item<double>() == 9);
+    CHECK(n.names == std::vector<std::string>{"gt", "cond", "mul"});
+    n.names.clear();
+    CHECK(vv::grad(piecewise)(number(-3)).item<double>() == -6);
+    CHECK(std::count(n.names.begin(), n.names.end(), "cond") == 2); // forward, and the pullback is one as well (HO-12)
+  }
+  blind b;
+  {
+    vv::mode_guard const on{b};
+    CHECK_THROWS_WITH(piecewise(number(2)), ContainsText("cond") && ContainsText("blind"));
+    CHECK_THROWS_AS(piecewise(number(2)), vv::missing_rule);
+  }
+  struct ruled : vv::dispatch_mode<ruled> {
+    int calls = 0;
+    tensor process(vv::boxed_op op, vv::boxed_args const& args) { return op(args); }
+  } r;
+  vv::cond_operator().impl_mode<ruled>([](ruled& m, vv::boxed_hop const& op, vv::boxed_args const& x) {
+    ++m.calls;
+    return op(x);
+  });
+  CHECK_THROWS_WITH(vv::cond_operator().impl_mode<ruled>([](ruled&, vv::boxed_hop const& op, vv::boxed_args const& x) { return op(x); }), ContainsText("already"));
+  vv::mode_guard const on{r};
+  CHECK(piecewise(number(-3)).item<double>() == 9);
+  CHECK(r.calls == 1);
+}
+
+namespace {
+struct two : vv::tensor_subclass<two> { // HO-S04
+  tensor a, b;
+  two(tensor p, tensor q) : a(std::move(p)), b(std::move(q)) {}
+  auto parts() const { return std::tie(a, b); }
+  two with_parts(tensor const& p, tensor const& q) const { return {p, q}; }
+  static tensor dispatch(vv::boxed_op const& op, vv::boxed_args const& x) { return vv::make_subclass(two(op(vv::unwrap_all<two>(x, 0)), op(vv::unwrap_all<two>(x, 1)))); }
+};
+} // namespace
+
+TEST_CASE("cond: subclasses need a rule", "[hop][cond][subclass]") {
+  tensor const t = vv::make_subclass(two(number(2), number(-3)));
+  auto const f = [](tensor const& v) { return vv::cond(vv::ones({}), [](tensor const& a) { return vv::sin(a); }, [](tensor const& a) { return vv::cos(a); }, v); };
+  CHECK_THROWS_WITH(f(t), ContainsText("cond") && ContainsText("two"));
+  int calls = 0;
+  vv::cond_operator().impl_subclass(vv::detail::subclass_type_of<two>, [&](vv::boxed_hop const& op, vv::boxed_args const& x) {
+    ++calls;
+    auto const a = op(vv::unwrap_all<two>(x, 0)), b = op(vv::unwrap_all<two>(x, 1));
+    return vv::boxed_args(vv::make_subclass(two(a[0], b[0])));
+  });
+  tensor const y = f(t);
+  CHECK(calls == 1);
+  CHECK(vv::unwrap<two>(y).a.item<double>() == std::sin(2.0));
+  CHECK(vv::unwrap<two>(y).b.item<double>() == std::sin(-3.0));
+}
+
+TEST_CASE("cond: a run-time trace holds both branches, with captured values as inputs", "[hop][cond][graph]") {
+  auto const f = [](tensor const& v, tensor const& w) {
+    tensor const s = v * w;
+    return vv::cond(v > 0.0, [&](tensor const& a) { return a * s; }, [&](tensor const& a) { return a - w; }, v);
+  };
+  auto const g = vv::make_fx(f)(number(2), number(3));
+  CHECK(g.regions.size() == 3);
+  CHECK_NOTHROW(vv::verify(g));
+  CHECK(vv::interpret(g, vv::boxed_args(number(2), number(3)))[0].item<double>() == 12);
+  CHECK(vv::interpret(g, vv::boxed_args(number(-2), number(3)))[0].item<double>() == -5); // the branch the trace did not take
+  auto const run = [&](tensor const& v) { return vv::interpret(g, vv::boxed_args(v, number(3)))[0]; };
+  CHECK(elements(vv::vmap(vv::grad(run))(from({2, -2}, {2}))) == std::vector<double>{12, 1});
+  auto const nested = [](tensor const& v) {
+    return vv::cond(v > 0.0, [&](tensor const& a) { return vv::cond(a > 1.0, [&](tensor const& b) { return b * v; }, [](tensor const& b) { return b; }, a); }, [](tensor const& a) { return vv::neg(a); }, v);
+  };
+  auto const h = vv::make_fx(nested)(number(-1));
+  CHECK(vv::interpret(h, vv::boxed_args(number(3)))[0].item<double>() == 9);
+  CHECK(vv::interpret(h, vv::boxed_args(number(0.5)))[0].item<double>() == 0.5);
+  CHECK(vv::interpret(h, vv::boxed_args(number(-4)))[0].item<double>() == 4);
+}
+
+TEST_CASE("cond: an exception in a branch leaves every stack as it was", "[hop][cond][exception]") {
+  auto const f = [](tensor const& v) { return vv::cond(v > 0.0, [](tensor const&) -> tensor { throw interrupted{}; }, [](tensor const& a) { return a; }, v); };
+  noting n;
+  vv::mode_guard const on{n};
+  CHECK_THROWS_AS(f(number(1)), interrupted);
+  CHECK_THROWS_AS(vv::vmap(vv::grad(f))(from({1, -1}, {2})), interrupted);
+  CHECK_THROWS_AS(vv::vmap([&](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v)).second; })(from({1, -1}, {2})), interrupted);
+  CHECK_THROWS_AS(vv::make_fx(f)(number(-1)), interrupted);
+  CHECK(vv::this_thread_state.transforms.top == nullptr);
+  CHECK(vv::current_modes().size() == 1);
+}
