@@ -108,4 +108,4 @@ namespace {
 // At namespace scope, before and after the operators of this unit are registered.
 tensor const early = vv::grad([](auto const& v) { return vv::sum(v * v); })(from({1, 2}, {2}));
 } // namespace
-TEST_CASE("operators: work in the initializers of a program", "[dispatch][ops]") { CHECK(elements(early) == std::vector<double>{2, 4}), }
+TEST_CASE("operators: work in the initializers of a program", "[dispatch][ops]") { CHECK(elements(early) == std::vector<double>{2, 4}); }
