@@ -6570,6 +6570,7 @@ inline std::string to_string(operator_schema const& s) {
 } // namespace varve
 
 // ---- varve/dispatch/resolve.hpp
+#include <initializer_list>
 namespace varve {
 
 /// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as fallthrough.

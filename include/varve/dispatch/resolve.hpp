@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <initializer_list>
 #include <varve/core/dispatch_key.hpp>
 
 namespace varve {
