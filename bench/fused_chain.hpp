@@ -34,7 +34,7 @@ KEEP gate_hand(array<float, N> const& x, array<float, N> const& w, array<float, 
   index_t i = 0;
   for (; i + W <= N; i += W) {
     V const a = k::load(x.data + i), b = k::load(w.data + i), t = k::tanh(V(a * b));
-    V const d = k::fma<float>(-t, t, one) * a;
+    V const d = k::fnma<float>(t, t, one) * a;
     k::store<float>(gx.data + i, k::fma<float>(d, b, t) + one);
     k::store<float>(gw.data + i, d * a);
   }

@@ -78,7 +78,7 @@ KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
     gb3 += d;
     for (index_t j = 0; j < per_row; ++j) {
       gw3[j] = k::fma<float>(V(d), h[j], gw3[j]);
-      V const a = V(d) * w3[j] * k::fma<float>(-h[j], h[j], one);
+      V const a = V(d) * w3[j] * k::fnma<float>(h[j], h[j], one);
       gb2[j] += a;
       k::store<float>(ga2 + i * H + j * W, a);
     }
@@ -95,7 +95,7 @@ KEEP mlp_hand(mlp_values const& p, mlp_gradients& g) {
     }
   blocks<B, H, H>(ga2, H, 1, transposed, [&](index_t i, index_t j, V v) {
     V const h = k::load(h1 + i * H + j);
-    k::store<float>(ga1 + i * H + j, v * k::fma<float>(-h, h, one));
+    k::store<float>(ga1 + i * H + j, v * k::fnma<float>(h, h, one));
   });
   for (index_t j = 0; j < H; j += W) {
     V s(0.0f);

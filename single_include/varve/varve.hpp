@@ -2286,10 +2286,34 @@ template <lane T>
 VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
   return !(a == b);
 }
-/// a * b + c, rounded once where the hardware can.
+/// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
-  return xsimd::fma(a, b, c);
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fmadd_pd(a, b, c);
+  else
+#endif
+    return xsimd::fma(a, b, c);
+}
+/// c - a * b, rounded once where the hardware can.
+template <lane T>
+VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fnmadd_pd(a, b, c);
+  else
+#endif
+    return xsimd::fnma(a, b, c);
+}
+/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512.)
+template <lane T>
+VARVE_INLINE batch<T> negate(batch<T> const& a) {
+#ifdef __AVX512F__
+  if constexpr (std::is_floating_point_v<T> && sizeof(batch<T>) == 64) return batch<T>(-a.data);
+  else
+#endif
+    return -a;
 }
 namespace detail {
 /// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
@@ -2395,6 +2419,16 @@ VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   return a * b + c;
+}
+/// c - a * b.
+template <lane T>
+VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  return c - a * b;
+}
+/// -a.
+template <lane T>
+VARVE_INLINE batch<T> negate(batch<T> const& a) {
+  return -a;
 }
 namespace detail {
 template <class T>
@@ -3133,7 +3167,7 @@ inline constexpr access blank_access{-1, 0, {}};
 /// One value computed in a loop body.
 enum class step_kind : unsigned char {
   load,     // from memory
-  records,  // as many neighbours of a strided load as a vector has lanes, into that many slots
+  records,  // 16 bytes of neighbours of a strided load, into as many slots
   none,     // a slot that `records` fills
   constant, // `value`
   index,    // an affine function of the loop indices
@@ -3188,11 +3222,12 @@ struct body {
   index_t extent[max_rank];
   int vector;
   int unroll;
+  bool paired; // two vectors step by step
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
 };
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, 0, 0, 0, 0, 0, 0};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
 
 /// One unit of execution.
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
@@ -3275,41 +3310,71 @@ private:
 } // namespace varve::loop
 
 // ---- varve/graph/transpose.hpp
+/// @file
+/// Loads of records: arrays whose elements are short rows.
 namespace varve::loop {
 
-/// Rows of a square of lanes become its columns, in registers: `kernel::transpose`, for 256-bit registers with the fewest shuffles (24 for 8 x 8 floats).
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
 template <class T>
-VARVE_INLINE void transpose(kernel::batch<T>* r) {
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
 #if VARVE_USE_XSIMD && defined(__AVX__)
-  if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, float>) {
-    __m256 a[8], b[8];
-#pragma GCC unroll 4
-    for (int k = 0; k < 8; k += 2) {
-      a[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
-      a[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
-    }
-#pragma GCC unroll 2
-    for (int k = 0; k < 8; k += 4)
-#pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h) {
-        b[k + 2 * h] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0x44);
-        b[k + 2 * h + 1] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0xEE);
-      }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      r[k] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x20);
-      r[k + 4] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x31);
-    }
-    return;
-  } else if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, double>) {
-    __m256d const a = _mm256_unpacklo_pd(r[0], r[1]), b = _mm256_unpackhi_pd(r[0], r[1]), c = _mm256_unpacklo_pd(r[2], r[3]), d = _mm256_unpackhi_pd(r[2], r[3]);
-    r[0] = _mm256_permute2f128_pd(a, c, 0x20), r[1] = _mm256_permute2f128_pd(b, d, 0x20);
-    r[2] = _mm256_permute2f128_pd(a, c, 0x31), r[3] = _mm256_permute2f128_pd(b, d, 0x31);
-    return;
-  } else
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
 #endif
-  {
-    kernel::transpose<T>(r);
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
   }
 }
 
@@ -3635,6 +3700,7 @@ constexpr V mul(V const& a, V const& b) {
 template <numeric V>
 constexpr V neg(V const& a) {
   if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
+  else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
   else return -a;
 }
 /// |a|; the smallest integer stays.
@@ -3938,11 +4004,8 @@ VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
 /// c - a * b
 template <class V>
 VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
-#if VARVE_USE_XSIMD
-  if constexpr (kernel::is_batch<V>) return xsimd::fnma(a, b, c);
-  else
-#endif
-    return c - a * b;
+  if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
+  else return c - a * b;
 }
 /// Rounds a double to the dtype it stands for.
 template <dtype D>
@@ -4078,8 +4141,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else if constexpr (s.kind == step_kind::records) {
     constexpr access a = P::value.accesses[s.access];
     E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-    for (int r = 0; r < static_cast<int>(kernel::lanes<E>); ++r) now[Slot + r] = kernel::load(p + r * a.stride[Vector]);
-    transpose<E>(now + Slot);
+    load_fields<E>(p, a.stride[Vector], now + Slot);
   } else if constexpr (s.kind == step_kind::index) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
@@ -4628,6 +4690,8 @@ struct nest {
   static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
   /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
   static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
+  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
 
   template <class Mem>
   static VARVE_INLINE void run(Mem const& mem) {
@@ -4658,11 +4722,13 @@ private:
       point<M>(mem, i, sum, fixed);
     } else if constexpr (L == b.vector) {
       constexpr index_t n = b.extent[L];
-      constexpr index_t whole = n / width * width, block = width * side_by_side, blocks = whole / block * block;
+      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
       if constexpr (blocks > 0)
-        for (i[L] = 0; i[L] < blocks; i[L] += block)
-          for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
-      if constexpr (side_by_side > 1 && blocks < whole)
+        for (i[L] = 0; i[L] < blocks; i[L] += block) {
+          if constexpr (paired) pair<M>(mem, i, sum, fixed);
+          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+        }
+      if constexpr (block > width && blocks < whole)
         for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
       if constexpr (whole < n && n < width) {
         i[L] = 0;
@@ -4691,6 +4757,19 @@ private:
     V now[b.step_count + 1];
     steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
     leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  }
+  template <class M, class Mem>
+  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1], next[b.step_count + 1];
+    index_t j[max_rank];
+    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
+    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
+  }
+  template <class M, class Mem, int... K>
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
+    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
   }
   template <class M, class Mem, int... S>
   static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
@@ -4971,6 +5050,13 @@ struct folder {
     nd.op = op, nd.count = 2;
     return add(nd, in, k);
   }
+  /// Whether two nodes are one or will be: the same operator on the same operands.
+  constexpr bool equal(int a, int b) const {
+    if (a == b) return true;
+    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
+    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
+    return same;
+  }
   constexpr int negated(node nd, int a) {
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
@@ -5003,6 +5089,8 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
   if (k == known::neg && kind(a) == known::neg) return input(a, 0);
   // Signs move outwards, where they vanish into additions: exact, zeros included.
+  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
   if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
   if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
   if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
@@ -5705,6 +5793,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
+    b.paired = sums > 4;
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;
@@ -5749,7 +5838,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   list<step> fixed, varying;
   int const access_base = static_cast<int>(p.accesses.size());
   int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
-  // Strided loads of neighbours (the fields of a record) come as whole vectors that are transposed in registers.
+  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
   auto records = [&](int first) {
     list<int> fields;
     access const& like = acc[access_of[first]];
@@ -5762,10 +5852,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
       for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
     int const n = static_cast<int>(fields.size());
-    if (n < width || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
-    for (int k = 0; k < n; k += width) {
-      int const start = k + width <= n ? k : n - width; // the last square overlaps
-      for (int q = 0; q < width; ++q) {
+    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
+    for (int k = 0; k < n; k += at_once) {
+      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
+      for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type;
@@ -5851,6 +5941,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
   for (step const& s : varying) p.steps.push_back(s);
+  b.paired = b.paired && b.step_count <= 128;
 
   b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
   for (std::size_t r = 0; r < roots.size(); ++r) {

@@ -140,6 +140,11 @@ TEST_CASE("batches: comparison, selection and NaN", "[kernel][math]") {
     CHECK(same(k::add(x, y), k::add(a, b)));
     CHECK(same(k::mul(x, y), k::mul(a, b)));
     CHECK(same(k::neg(x), k::neg(a)));
+    if constexpr (std::is_floating_point_v<T>) { // of zeros, too
+      T v[k::lanes<T>];
+      k::store(v, k::neg(x));
+      if (a == a) CHECK(std::signbit(v[0]) == std::signbit(-a));
+    }
     CHECK(same(k::abs(x), k::abs(a)));
     CHECK(same(k::pow(x, y), k::pow(a, b)));
     if (b != T(0)) {

@@ -115,11 +115,8 @@ VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
 /// c - a * b
 template <class V>
 VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
-#if VARVE_USE_XSIMD
-  if constexpr (kernel::is_batch<V>) return xsimd::fnma(a, b, c);
-  else
-#endif
-    return c - a * b;
+  if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
+  else return c - a * b;
 }
 /// Rounds a double to the dtype it stands for.
 template <dtype D>
@@ -255,8 +252,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else if constexpr (s.kind == step_kind::records) {
     constexpr access a = P::value.accesses[s.access];
     E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-    for (int r = 0; r < static_cast<int>(kernel::lanes<E>); ++r) now[Slot + r] = kernel::load(p + r * a.stride[Vector]);
-    transpose<E>(now + Slot);
+    load_fields<E>(p, a.stride[Vector], now + Slot);
   } else if constexpr (s.kind == step_kind::index) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;

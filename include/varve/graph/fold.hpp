@@ -60,6 +60,13 @@ struct folder {
     nd.op = op, nd.count = 2;
     return add(nd, in, k);
   }
+  /// Whether two nodes are one or will be: the same operator on the same operands.
+  constexpr bool equal(int a, int b) const {
+    if (a == b) return true;
+    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
+    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
+    return same;
+  }
   constexpr int negated(node nd, int a) {
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
@@ -92,6 +99,8 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
   if (k == known::neg && kind(a) == known::neg) return input(a, 0);
   // Signs move outwards, where they vanish into additions: exact, zeros included.
+  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
   if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
   if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
   if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/root.hpp>
+#include <varve/graph/transpose.hpp>
 
 /// @file
 /// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
@@ -108,6 +109,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
+    b.paired = sums > 4;
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;
@@ -152,7 +154,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   list<step> fixed, varying;
   int const access_base = static_cast<int>(p.accesses.size());
   int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
-  // Strided loads of neighbours (the fields of a record) come as whole vectors that are transposed in registers.
+  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
   auto records = [&](int first) {
     list<int> fields;
     access const& like = acc[access_of[first]];
@@ -165,10 +168,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
       for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
     int const n = static_cast<int>(fields.size());
-    if (n < width || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
-    for (int k = 0; k < n; k += width) {
-      int const start = k + width <= n ? k : n - width; // the last square overlaps
-      for (int q = 0; q < width; ++q) {
+    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
+    for (int k = 0; k < n; k += at_once) {
+      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
+      for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type;
@@ -254,6 +257,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
   for (step const& s : varying) p.steps.push_back(s);
+  b.paired = b.paired && b.step_count <= 128;
 
   b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
   for (std::size_t r = 0; r < roots.size(); ++r) {

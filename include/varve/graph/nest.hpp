@@ -17,6 +17,8 @@ struct nest {
   static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
   /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
   static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
+  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
 
   template <class Mem>
   static VARVE_INLINE void run(Mem const& mem) {
@@ -47,11 +49,13 @@ private:
       point<M>(mem, i, sum, fixed);
     } else if constexpr (L == b.vector) {
       constexpr index_t n = b.extent[L];
-      constexpr index_t whole = n / width * width, block = width * side_by_side, blocks = whole / block * block;
+      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
       if constexpr (blocks > 0)
-        for (i[L] = 0; i[L] < blocks; i[L] += block)
-          for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
-      if constexpr (side_by_side > 1 && blocks < whole)
+        for (i[L] = 0; i[L] < blocks; i[L] += block) {
+          if constexpr (paired) pair<M>(mem, i, sum, fixed);
+          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+        }
+      if constexpr (block > width && blocks < whole)
         for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
       if constexpr (whole < n && n < width) {
         i[L] = 0;
@@ -80,6 +84,19 @@ private:
     V now[b.step_count + 1];
     steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
     leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  }
+  template <class M, class Mem>
+  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1], next[b.step_count + 1];
+    index_t j[max_rank];
+    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
+    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
+  }
+  template <class M, class Mem, int... K>
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
+    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
   }
   template <class M, class Mem, int... S>
   static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {

@@ -31,7 +31,7 @@ inline constexpr access blank_access{-1, 0, {}};
 /// One value computed in a loop body.
 enum class step_kind : unsigned char {
   load,     // from memory
-  records,  // as many neighbours of a strided load as a vector has lanes, into that many slots
+  records,  // 16 bytes of neighbours of a strided load, into as many slots
   none,     // a slot that `records` fills
   constant, // `value`
   index,    // an affine function of the loop indices
@@ -86,11 +86,12 @@ struct body {
   index_t extent[max_rank];
   int vector;
   int unroll;
+  bool paired; // two vectors step by step
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
 };
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, 0, 0, 0, 0, 0, 0};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
 
 /// One unit of execution.
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };

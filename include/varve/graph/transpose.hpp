@@ -1,42 +1,76 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <varve/core/dims.hpp>
 #include <varve/kernel/simd.hpp>
 
+/// @file
+/// Loads of records: arrays whose elements are short rows.
 namespace varve::loop {
 
-/// Rows of a square of lanes become its columns, in registers: `kernel::transpose`, for 256-bit registers with the fewest shuffles (24 for 8 x 8 floats).
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
 template <class T>
-VARVE_INLINE void transpose(kernel::batch<T>* r) {
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
 #if VARVE_USE_XSIMD && defined(__AVX__)
-  if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, float>) {
-    __m256 a[8], b[8];
-#pragma GCC unroll 4
-    for (int k = 0; k < 8; k += 2) {
-      a[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
-      a[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
-    }
-#pragma GCC unroll 2
-    for (int k = 0; k < 8; k += 4)
-#pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h) {
-        b[k + 2 * h] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0x44);
-        b[k + 2 * h + 1] = _mm256_shuffle_ps(a[k + h], a[k + 2 + h], 0xEE);
-      }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      r[k] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x20);
-      r[k + 4] = _mm256_permute2f128_ps(b[k], b[k + 4], 0x31);
-    }
-    return;
-  } else if constexpr (sizeof(kernel::batch<T>) == 32 && std::is_same_v<T, double>) {
-    __m256d const a = _mm256_unpacklo_pd(r[0], r[1]), b = _mm256_unpackhi_pd(r[0], r[1]), c = _mm256_unpacklo_pd(r[2], r[3]), d = _mm256_unpackhi_pd(r[2], r[3]);
-    r[0] = _mm256_permute2f128_pd(a, c, 0x20), r[1] = _mm256_permute2f128_pd(b, d, 0x20);
-    r[2] = _mm256_permute2f128_pd(a, c, 0x31), r[3] = _mm256_permute2f128_pd(b, d, 0x31);
-    return;
-  } else
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
 #endif
-  {
-    kernel::transpose<T>(r);
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
   }
 }
 

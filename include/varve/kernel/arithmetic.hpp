@@ -66,6 +66,7 @@ constexpr V mul(V const& a, V const& b) {
 template <numeric V>
 constexpr V neg(V const& a) {
   if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
+  else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
   else return -a;
 }
 /// |a|; the smallest integer stays.

@@ -92,10 +92,34 @@ template <lane T>
 VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
   return !(a == b);
 }
-/// a * b + c, rounded once where the hardware can.
+/// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
-  return xsimd::fma(a, b, c);
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fmadd_pd(a, b, c);
+  else
+#endif
+    return xsimd::fma(a, b, c);
+}
+/// c - a * b, rounded once where the hardware can.
+template <lane T>
+VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fnmadd_pd(a, b, c);
+  else
+#endif
+    return xsimd::fnma(a, b, c);
+}
+/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512.)
+template <lane T>
+VARVE_INLINE batch<T> negate(batch<T> const& a) {
+#ifdef __AVX512F__
+  if constexpr (std::is_floating_point_v<T> && sizeof(batch<T>) == 64) return batch<T>(-a.data);
+  else
+#endif
+    return -a;
 }
 namespace detail {
 /// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
@@ -201,6 +225,16 @@ VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   return a * b + c;
+}
+/// c - a * b.
+template <lane T>
+VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  return c - a * b;
+}
+/// -a.
+template <lane T>
+VARVE_INLINE batch<T> negate(batch<T> const& a) {
+  return -a;
 }
 namespace detail {
 template <class T>
