@@ -7381,11 +7381,23 @@ VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const*
 template <class T>
 using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
+/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
+template <class Out, class In>
+inline constexpr bool masked = [] {
+  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
+  else return false;
+}();
+
 // The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   F const f{};
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
+    for (std::size_t i = 0; i < n; i += lanes<In>) {
+      std::size_t const left = n - i < lanes<In> ? n - i : lanes<In>;
+      kernel::store_first<In>(out + i, left, batch<In>(f(kernel::load_first(in + i, left)...)));
+    }
+  else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
   else
     for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
@@ -7400,7 +7412,7 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 /// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
 template <class Out, class In, class F, int Arity>
 __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
-  if constexpr (detail::vectorized<Out, In, F, Arity>())
+  if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
     if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
@@ -7910,7 +7922,16 @@ inline dispatch_key_set keys_of_call(boxed_args const& x) {
   return keys - s.excluded;
 }
 /// The slow door: the highest key of the call decides.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) { return redispatch(op, keys_of_call(x), x); }
+VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+  // What nothing watches goes straight to its kernel: the last step of every lowered call.
+  if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
+    unsigned keys = 0;
+    for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
+    if (!(keys & static_cast<std::uint16_t>(~default_keys.bits))) [[likely]]
+      return op.table->eval(*op.at, x);
+  }
+  return redispatch(op, keys_of_call(x), x);
+}
 
 /// The kernel proper.
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
@@ -7935,11 +7956,12 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
     return call_boxed(op, plain);
   }
   if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
-  dispatch_table const& t = table_of(op);
-  for (auto const& r : t.rules)
-    if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-  if (!op.table->eval) return call_without_rules(op, x);
+  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
+    for (auto const& r : t.rules)
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+    if (!op.table->eval) return call_without_rules(op, x);
+  }
   popped const p(s.transforms);
   return p.top().process(p.top(), op, x);
 }

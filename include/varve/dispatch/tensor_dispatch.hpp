@@ -48,7 +48,16 @@ inline dispatch_key_set keys_of_call(boxed_args const& x) {
   return keys - s.excluded;
 }
 /// The slow door: the highest key of the call decides.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) { return redispatch(op, keys_of_call(x), x); }
+VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+  // What nothing watches goes straight to its kernel: the last step of every lowered call.
+  if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
+    unsigned keys = 0;
+    for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
+    if (!(keys & static_cast<std::uint16_t>(~default_keys.bits))) [[likely]]
+      return op.table->eval(*op.at, x);
+  }
+  return redispatch(op, keys_of_call(x), x);
+}
 
 /// The kernel proper.
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
@@ -73,11 +82,12 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
     return call_boxed(op, plain);
   }
   if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
-  dispatch_table const& t = table_of(op);
-  for (auto const& r : t.rules)
-    if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-  if (!op.table->eval) return call_without_rules(op, x);
+  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
+    for (auto const& r : t.rules)
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+    if (!op.table->eval) return call_without_rules(op, x);
+  }
   popped const p(s.transforms);
   return p.top().process(p.top(), op, x);
 }

@@ -61,11 +61,23 @@ VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const*
 template <class T>
 using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
+/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
+template <class Out, class In>
+inline constexpr bool masked = [] {
+  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
+  else return false;
+}();
+
 // The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   F const f{};
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
+    for (std::size_t i = 0; i < n; i += lanes<In>) {
+      std::size_t const left = n - i < lanes<In> ? n - i : lanes<In>;
+      kernel::store_first<In>(out + i, left, batch<In>(f(kernel::load_first(in + i, left)...)));
+    }
+  else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
   else
     for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
@@ -80,7 +92,7 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 /// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
 template <class Out, class In, class F, int Arity>
 __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
-  if constexpr (detail::vectorized<Out, In, F, Arity>())
+  if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
     if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
   detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
 }
