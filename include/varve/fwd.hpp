@@ -104,6 +104,23 @@ inline constexpr struct slice_backward_t {
   constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
 } slice_backward{};
 
+/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with such a region replaced.
+inline constexpr struct as_strided_t {
+  static constexpr auto op_name = "as_strided";
+  template <value X, class S, class T, class O = ints<0>>
+  constexpr auto operator()(X const& x, S const& size, T const& stride, O const& storage_offset = {}) const;
+} as_strided{};
+inline constexpr struct as_strided_backward_t {
+  static constexpr auto op_name = "as_strided_backward";
+  template <value G, class S, class T, class O = ints<0>>
+  constexpr auto operator()(G const& g, S const& input_size, T const& stride, O const& storage_offset = {}) const;
+} as_strided_backward{};
+inline constexpr struct as_strided_scatter_t {
+  static constexpr auto op_name = "as_strided_scatter";
+  template <value X, value S, class T, class O = ints<0>>
+  constexpr auto operator()(X const& x, S const& src, T const& stride, O const& storage_offset = {}) const;
+} as_strided_scatter{};
+
 // --- joins, indexing --------------------------------------------------------------------------------------------------------------------
 inline constexpr struct cat_t {
   static constexpr auto op_name = "cat";

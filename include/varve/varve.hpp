@@ -2,6 +2,9 @@
 #pragma once
 /// @file
 /// Everything but the optional adapters of `interop/`.
+#include <varve/autograd/backward.hpp>
+#include <varve/autograd/function.hpp>
+#include <varve/autograd/version.hpp>
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>

@@ -53,7 +53,7 @@ constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_
 
 /// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
 struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode.
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a tensor that has a history, or shares one, stops at autograd.
   std::uint16_t bits = 0;
 
   constexpr dispatch_key_set() = default;
@@ -68,6 +68,8 @@ struct dispatch_key_set {
     return s;
   }
   static constexpr dispatch_key_set full() { return of_bits(all_bits); }
+  static constexpr std::uint16_t history_bit = 0x8000;
+  constexpr bool may_have_history() const { return bits & history_bit; }
 
   constexpr bool empty() const { return bits == 0; }
   /// Are the functionality and the backend of the key there?
@@ -86,7 +88,7 @@ struct dispatch_key_set {
   /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
   constexpr dispatch_key_set below(dispatch_key k) const {
     unsigned const f = bits_of(k) & functionality_bits;
-    return of_bits(bits & (backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
+    return of_bits(bits & (history_bit | backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
   }
   /// Keys of strictly higher priority.
   constexpr dispatch_key_set above(dispatch_key k) const {

@@ -48,6 +48,10 @@ struct dispatch_error : error {
 struct transform_error : error {
   using error::error;
 };
+/// Reverse mode was asked for what it cannot give: a value overtaken by an in-place operator, a graph already freed, a leaf written to.
+struct autograd_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;

@@ -104,6 +104,9 @@ struct op_table {
   tensor (*meta)(attributes const& at, boxed_args const& x);
   /// The kernels registered at run time; null while there are none.
   std::atomic<dispatch_table const*>* registered;
+  /// What is kept for `vjp`, by operand.
+  saved_values saved{};
+  op_kind kind = op_kind::placeholder;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.

@@ -71,6 +71,19 @@ tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_arg
 template <layer_stack thread_state::* Stack>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
+/// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories of views that were written into. Null until the
+/// program asks for a first gradient.
+struct autograd_hooks {
+  tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+  edge (*history_of_view)(tensor const& base, tensor const& view);
+  edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written);
+  /// Keeps the gradient of a result of a node.
+  void (*retain)(edge const& e);
+};
+inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
+tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
 constexpr dispatch_table built_in_table() {
@@ -97,15 +110,26 @@ inline dispatch_table const& table_of(boxed_op const& op) {
 }
 } // namespace detail
 
+tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+namespace detail {
+VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
+  autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
+  return h ? h->call(op, below, x) : redispatch(op, below, x);
+}
+} // namespace detail
+
 /// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by `redispatch(op, keys.below(its key), args)`, whereas calling
 /// `op(args)` starts from the top (DK-8).
 inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   dispatch_table const& t = detail::table_of(op);
+  dispatch_key_set const stops = keys.may_have_history() ? t.stops | dispatch_key::autograd_functionality : t.stops;
   while (true) {
-    dispatch_key const k = (keys & t.stops).highest();
+    dispatch_key const k = (keys & stops).highest();
     boxed_kernel const& f = t.at[static_cast<int>(k)];
     if (f.call) [[likely]]
       return f.call(f.self, op, keys, x);
+    if (keys.may_have_history() && is_autograd(k)) return detail::call_autograd(op, keys, x);
     keys = keys.below(k); // stops at the autograd of another backend only
   }
 }

@@ -9,6 +9,16 @@ namespace varve {
 /// What a graph needs to know of an operator's nature to transform and fuse it.
 enum class op_kind : unsigned char { placeholder, constant, pointwise, convert, reduction, contraction, view, join, indexing, factory, random, mutation, hop };
 
+/// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is not kept cannot be overtaken by an in-place operator,
+/// and costs no memory (derivatives.yaml). Rules say `static constexpr saved_values saved{...}`; without a word all is kept.
+struct saved_values {
+  static constexpr int most = 8;
+  static constexpr std::uint16_t result = 1 << 15;
+  static constexpr std::uint16_t operand(int i) { return static_cast<std::uint16_t>(1 << i); }
+  std::uint16_t of[most] = {0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF};
+  static constexpr saved_values nothing() { return {{0, 0, 0, 0, 0, 0, 0, 0}}; }
+};
+
 /// How the dtypes of operands give the dtype of a pointwise operator's kernel and result.
 enum class promotion : unsigned char {
   /// result_type of the operands (add, maximum)

@@ -89,6 +89,11 @@ struct erased {
 };
 
 template <class R>
+constexpr saved_values saved_of() {
+  if constexpr (requires { R::saved; }) return R::saved;
+  else return {};
+}
+template <class R>
 constexpr char const* schema_of() {
   if constexpr (requires { R::schema; }) return R::schema;
   else return "";
@@ -145,7 +150,9 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::batch,
                                 &detail::erased<Tag, Facts>::handle_of,
                                 &detail::erased<Tag, Facts>::meta_of_result,
-                                &detail::registered<Tag>};
+                                &detail::registered<Tag>,
+                                detail::saved_of<rules<Tag>>(),
+                                rules<Tag>::kind};
 
 namespace detail {
 template <class Tag, int Facts>

@@ -184,7 +184,8 @@ private:
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
-    if (this_thread_state.quiet() && !((x.keys().bits | ... | 0u) & watched) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
+    unsigned const seen = (x.keys().bits | ... | 0u) & watched;
+    if (this_thread_state.quiet() && (!seen || (seen == dispatch_key_set::history_bit && !(x.requires_grad() || ...))) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
       return evaluate_tensor(op, x...);
     auto const args = [&] {
       if constexpr (sizeof...(X) > 0) return boxed_args(x...);

@@ -164,9 +164,10 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
     attributes const at = op.boxed();
     auto const& v = nth<0>(x...);
     layout l = R::layout_of(at, v.where());
-    if (l.expressible) return v.with_layout(l);
+    constexpr bool is_view = !constant_to_derivatives<tag>; // `detach` gives none
+    if (l.expressible) return v.with_layout(l, is_view);
     tensor const copy = detail::contiguous_copy(v);
-    return copy.with_layout(R::layout_of(at, copy.where()));
+    return copy.with_layout(R::layout_of(at, copy.where()), false);
   } else if constexpr (R::kind == op_kind::convert) {
     return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
   } else {

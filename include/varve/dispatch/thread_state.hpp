@@ -34,6 +34,10 @@ struct layer {
   void* object = nullptr;
   /// Identity of the type of a mode, for rules registered for it.
   void const* type = nullptr;
+  /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
+  bool outer_grad_mode = true;
+  /// ... and are they at its own? Of the thread that took it off its stack last.
+  bool grad_mode = true;
   /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
   bool records = false;
   /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
@@ -66,6 +70,10 @@ struct thread_state {
   /// What factories give when no dtype is named: set by `default_dtype_mode`.
   dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
+  /// Are operators recorded (`torch.is_grad_enabled`)?
+  bool grad_mode = true;
+  /// Number of the next node that this thread records.
+  std::uint64_t next_node = 1;
 
   bool quiet() const { return !(included.bits | excluded.bits); }
   /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
@@ -103,15 +111,23 @@ inline void set_top(layer_stack& stack, layer* l) {
 /// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
 class popped {
 public:
-  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, saved_->below); }
+  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
+    detail::set_top(stack_, saved_->below);
+    if (saved_->records) saved_->grad_mode = grad_mode_;
+    this_thread_state.grad_mode = grad_mode_ && saved_->outer_grad_mode;
+  }
   popped(popped const&) = delete;
   popped& operator=(popped const&) = delete;
-  ~popped() { detail::set_top(stack_, saved_); }
+  ~popped() {
+    detail::set_top(stack_, saved_);
+    this_thread_state.grad_mode = grad_mode_;
+  }
   layer& top() const { return *saved_; }
 
 private:
   layer_stack& stack_;
   layer* saved_;
+  bool grad_mode_;
 };
 
 /// Takes a whole stack away for the life of the object.

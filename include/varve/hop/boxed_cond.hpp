@@ -58,18 +58,18 @@ struct boxed_dual_fn {
 struct boxed_batched_fn {
   layer* self;
   boxed_function f;
-  boxed_operands like;
+  std::vector<bool> mapped; // which operands are
   template <class P>
   P operator()(P const& x) const {
     reentered const on(this_thread_state.transforms, *self);
     auto const& in = *static_cast<dynamic_level*>(self->object);
     P closed;
-    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], like.batched[k]}));
-    boxed_operands const o = in.open_batched(f(closed));
+    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
+    P const y = f(closed);
     popped const off(this_thread_state.transforms);
     P r;
     using T = std::remove_cvref_t<decltype(x[0])>;
-    for (int k = 0; k < o.value.size(); ++k) r.push_back(materialize(operand<T, bool>{o.value[k], o.batched[k]}, dims{self->batch_size}));
+    for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));
     return r;
   }
 };
@@ -82,10 +82,10 @@ struct boxed_pull_fn {
     dynamic_reverse_scope<> scope;
     P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
     P const y = scope.run([&] { return f(in); });
-    int g = operands;
+    boxed_args floating;
     for (auto const& t : y)
-      if (is_floating(t.dtype())) scope.seed(t, x[g++]);
-    scope.pull();
+      if (is_floating(t.dtype())) floating.push_back(t);
+    scope.backward(floating, part(x, operands, x.size()));
     return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
   }
 };
@@ -120,7 +120,9 @@ struct boxed_cond {
   }
   template <class I>
   static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
-    return boxed_batched_fn{in.self, f, o};
+    std::vector<bool> mapped;
+    for (int k = 0; k < o.value.size(); ++k) mapped.push_back(!o.value[k].is((*o.from)[k]));
+    return boxed_batched_fn{in.self, f, std::move(mapped)};
   }
   template <class P>
   static boxed_function pull_fn(boxed_function const& f, P const& x) {
@@ -150,48 +152,36 @@ struct boxed_cond {
   }
 };
 
-/// A recorded call: a slot per result; the pullback gives the cotangents of all operands at once (HO-12).
+/// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
 template <class T = tensor>
-struct boxed_hop_node : tape_node {
+struct boxed_hop_pull {
   boxed_cond op;
   boxed_args pred, y, operands;
-  std::vector<cotangent_slot*> slots;
-  std::vector<cotangent_slot> out;
 
-  boxed_hop_node(boxed_cond const& o, boxed_args const& p, boxed_args const& r, boxed_args const& x, std::vector<cotangent_slot*> const& s)
-      : op(o), pred(p), y(r), operands(x), slots(s), out(static_cast<std::size_t>(r.size())) {
-    act = &run;
-  }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<boxed_hop_node*>(n);
-    if (a == pull) self->pull_all();
-    else if (a == drop) self->~boxed_hop_node();
-    else
-      for (auto& s : self->out) s.value = tensor();
-  }
-  void pull_all() {
-    bool any = false;
-    for (auto const& s : out) any = any || s.value.defined();
-    if (!any) return;
+  boxed_args operator()(boxed_args const& out, bool const*) const {
     boxed_args g;
+    bool any = false;
     for (int k = 0; k < y.size(); ++k) {
-      T const& c = out[static_cast<std::size_t>(k)].value;
-      if (is_floating(y[k].dtype())) g.push_back(c.defined() ? c : T(zeros_like(static_cast<T const&>(y[k]))));
+      any = any || out[k].defined();
+      if (is_floating(y[k].dtype())) g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
     }
-    boxed_args const r = [&](auto const& o) -> boxed_args { return rules<cond_t>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
-    for (int k = 0; k < r.size(); ++k)
-      if (cotangent_slot* const s = slots[static_cast<std::size_t>(k)]) s->value = s->value.defined() ? T(add(static_cast<T const&>(s->value), r[k])) : r[k];
+    if (!any) return {};
+    return [&](auto const& o) -> boxed_args { return rules<cond_t>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
   }
+  void release() { pred = y = operands = boxed_args(); }
+  static constexpr bool released = true; // its values are freed
 };
 /// A run-time `grad` that records such calls.
 template <class = void>
 struct recording_level : dynamic_level {
   template <class I>
   boxed_args record_hop(I const&, boxed_cond const& op, boxed_args const& y, boxed_args const& p, boxed_tracked const& t) const {
-    if (!t.any) return y;
-    auto* n = record_on->template make<boxed_hop_node<>>(boxed_cond{op.on_true, op.on_false}, p, y, t.primal, std::vector<cotangent_slot*>(t.slot, t.slot + t.primal.size()));
-    auto* slot = n->out.data();
-    return tree_map([&](tensor const& v) { cotangent_slot* const s = slot++; return is_floating(v.dtype()) ? tensor::wrap(v, self->id, self->level, {}, s, v.sizes()) : v; }, y);
+    if (!t.any || !records()) return y;
+    std::vector<edge> edges;
+    for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
+    edge const n = edge_to(record_function(boxed_hop_pull<>{boxed_cond{op.on_true, op.on_false}, p, y, t.primal}, std::move(edges), y.size(), "CondBackward"));
+    std::uint32_t k = 0;
+    return tree_map([&](tensor const& v) { edge const e(n.to(), k++); return is_floating(v.dtype()) ? tracked_value(v, e) : v; }, y);
   }
 };
 

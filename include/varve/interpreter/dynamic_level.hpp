@@ -4,15 +4,10 @@
 #include <varve/interpreter/grad.hpp>
 #include <varve/interpreter/jvp.hpp>
 #include <varve/interpreter/mode.hpp>
-#include <varve/interpreter/tape.hpp>
+#include <varve/interpreter/recorded_call.hpp>
 #include <varve/interpreter/vmap.hpp>
 
 namespace varve {
-
-/// Collects the cotangent of one tensor; null until something arrives.
-struct cotangent_slot {
-  tensor value;
-};
 
 /// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where it has none).
 struct boxed_dual {
@@ -20,15 +15,13 @@ struct boxed_dual {
   boxed_args tangent;
 };
 struct boxed_tracked {
-  static constexpr int most = 8;
-  mutable boxed_args primal; // moved into the node that records the call
-  cotangent_slot* slot[most]; // as many as there are operands
+  boxed_args const* of; // the operands as they came
+  boxed_args primal;
   bool any = false;
 };
 struct boxed_operands {
-  static constexpr int most = 8;
+  boxed_args const* from;
   boxed_args value;
-  bool batched[most] = {};
   bool any = false;
   layer const* of = nullptr;
 };
@@ -62,55 +55,15 @@ inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_op
     if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
     return {op(o.value), false};
   }
-  return {op.table->batch(*op.at, n[0], o.value, o.batched), true};
+  bool batched[saved_values::most] = {};
+  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
+  return {op.table->batch(*op.at, n[0], o.value, batched), true};
 }
-
-namespace detail {
-/// One operator recorded on the tape of a run-time `grad`. (A template only to cost nothing unless used, as `tangent`.)
-template <class T = tensor>
-struct boxed_node : tape_node {
-  cotangent_slot out;
-  op_table const* table;
-  attributes const* at;
-  tensor y;
-  boxed_args primal;
-  cotangent_slot* slot[boxed_tracked::most];
-
-  boxed_node(op_table const* f, attributes const* a, tensor const& r, boxed_tracked const& t) : table(f), at(a), y(r), primal(static_cast<boxed_args&&>(t.primal)) {
-    for (int i = 0; i < primal.size(); ++i) slot[i] = t.slot[i];
-    act = &run;
-  }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<boxed_node*>(n);
-    if (a == pull) self->pull_all();
-    else if (a == clear) self->out.value = tensor();
-    else self->~boxed_node();
-  }
-  void pull_all() {
-    if (!out.value.defined()) return;
-    for (int i = 0; i < primal.size(); ++i) {
-      if (!slot[i]) continue;
-      T const c = table->vjp(i, *at, out.value, y, primal);
-      slot[i]->value = slot[i]->value.defined() ? add(slot[i]->value, c) : c;
-    }
-  }
-};
-struct boxed_leaf : tape_node {
-  cotangent_slot out;
-  boxed_leaf() { act = &run; }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<boxed_leaf*>(n);
-    if (a == clear) self->out.value = tensor();
-    else if (a == drop) self->~boxed_leaf();
-  }
-};
-} // namespace detail
 
 /// How an interpreter opens and closes *tensors*: by the layer their payload names.
 struct dynamic_level {
   static constexpr int level = 0;
   layer* self = nullptr;
-  tape_memory* record_on = nullptr;
 
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
 
@@ -124,16 +77,15 @@ struct dynamic_level {
   }
   template <class I>
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
-    return t.defined() ? tensor::wrap(y, self->id, self->level, t, nullptr, y.sizes()) : y;
+    return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
 
   boxed_operands open_batched(boxed_args const& x) const {
-    boxed_operands o;
-    o.of = self;
-    for (int i = 0; i < x.size(); ++i) {
-      o.batched[i] = mine(x[i]);
-      o.any = o.any || o.batched[i];
-      o.value.push_back(o.batched[i] ? x[i].inner() : x[i]);
+    boxed_operands o{&x, {}, false, self};
+    for (auto const& t : x) {
+      bool const m = mine(t);
+      o.any = o.any || m;
+      o.value.push_back(m ? t.inner() : t);
     }
     return o;
   }
@@ -143,7 +95,7 @@ struct dynamic_level {
   tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
     if (!y.batched) return y.value;
     dims logical = y.value.sizes();
-    return tensor::wrap(y.value, self->id, self->level, {}, nullptr, logical.erase(0));
+    return tensor::wrap(y.value, self->id, self->level, {}, {}, logical.erase(0));
   }
 
   boxed_args const& open_plain(boxed_args const& x) const { return x; }
@@ -153,22 +105,23 @@ struct dynamic_level {
   }
 
   boxed_tracked open_tracked(boxed_args const& x) const {
-    boxed_tracked r;
-    for (int i = 0; i < x.size(); ++i) {
-      tensor const& t = x[i];
+    boxed_tracked r{&x, {}, false};
+    for (auto const& t : x) {
       bool const m = mine(t);
-      r.slot[i] = m ? t.slot() : nullptr;
-      r.any = r.any || r.slot[i];
+      r.any = r.any || (m && t.history());
       r.primal.push_back(m ? t.inner() : t);
     }
     return r;
   }
   template <class I>
   tensor record(I const&, boxed_op const& op, tensor const& y, boxed_tracked const& t) const {
-    if (!t.any || !op.table->differentiable || !is_floating(y.dtype())) return y;
-    auto* n = record_on->template make<detail::boxed_node<>>(op.table, op.at->count ? record_on->keep(*op.at) : &no_attributes, y, t);
-    return tensor::wrap(y, self->id, self->level, {}, &n->out, y.sizes());
+    if (!t.any || !records() || !op.table->differentiable || !is_floating(y.dtype())) return y;
+    auto const edge_of = [&](int i) { return mine((*t.of)[i]) && (*t.of)[i].history() ? &(*t.of)[i].history() : nullptr; };
+    return tracked_value(y, detail::edge_to(detail::operator_node::make(op, y, t.primal, edge_of)));
   }
+  /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
+  bool records() const { return self->grad_mode; }
+  tensor tracked_value(tensor const& y, edge history) const { return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes()); }
 };
 
 } // namespace varve

@@ -49,11 +49,11 @@ public:
   /// `vmap`: a value whose dimension 0 is the mapped one, as the mapped function sees it.
   tensor wrap(tensor const& y) const {
     dims logical = y.sizes();
-    return tensor::wrap(y, layer_->id, layer_->level, {}, nullptr, logical.erase(0));
+    return tensor::wrap(y, layer_->id, layer_->level, {}, {}, logical.erase(0));
   }
   /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
   tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
-  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, nullptr, y.sizes()) : y; }
+  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y; }
   /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
   /// not asked for; without any that it tracks, y comes back as it is.
   template <class F>
@@ -63,48 +63,24 @@ private:
   layer* layer_;
 };
 
-namespace detail {
-/// A recorded call whose pullback is a function.
-template <class F>
-struct custom_node : tape_node {
-  cotangent_slot out;
-  F pullback;
-  std::vector<cotangent_slot*> slots;
-
-  custom_node(F const& f, std::vector<cotangent_slot*> const& s) : pullback(f), slots(s) { act = &run; }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<custom_node*>(n);
-    if (a == pull) self->pull_all();
-    else if (a == clear) self->out.value = tensor();
-    else self->~custom_node();
-  }
-  void pull_all() {
-    if (!out.value.defined()) return;
-    auto const g = pullback(static_cast<tensor const&>(out.value));
-    if (g.size() != static_cast<int>(slots.size()))
-      throw transform_error(("varve: a pullback gave " + std::to_string(g.size()) + " cotangents for " + std::to_string(slots.size()) + " operands").c_str());
-    for (int i = 0; i < g.size(); ++i)
-      if (slots[static_cast<std::size_t>(i)] && g[i].defined()) {
-        tensor& v = slots[static_cast<std::size_t>(i)]->value;
-        v = v.defined() ? tensor(add(v, g[i])) : tensor(g[i]);
-      }
-  }
-};
-} // namespace detail
-
 template <class F>
 tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
-  auto* const lv = static_cast<dynamic_level*>(layer_->object);
-  if (!lv || !lv->record_on) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients").c_str());
-  std::vector<cotangent_slot*> slots;
+  if (!layer_->records || !layer_->object) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
+  std::vector<edge> edges;
   bool any = false;
   for (auto const& t : operands) {
-    slots.push_back(owns(t) ? t.slot() : nullptr);
-    any = any || slots.back();
+    edges.push_back(owns(t) ? t.history() : edge());
+    any = any || edges.back();
   }
-  if (!any || !is_floating(y.dtype())) return y;
-  auto* n = lv->record_on->make<detail::custom_node<F>>(pullback, slots);
-  return tensor::wrap(y, layer_->id, layer_->level, {}, &n->out, y.sizes());
+  if (!any || !layer_->grad_mode || !is_floating(y.dtype())) return y;
+  int const count = static_cast<int>(edges.size());
+  auto pull = [pullback = std::move(pullback), count](boxed_args const& g, bool const*) -> boxed_args {
+    if (!g[0].defined()) return {};
+    auto r = pullback(static_cast<tensor const&>(g[0]));
+    if (r.size() != count) throw transform_error(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " + std::to_string(count) + " operands").c_str());
+    return r;
+  };
+  return tensor::wrap(y, layer_->id, layer_->level, {}, detail::edge_to(detail::record_function(std::move(pull), std::move(edges), 1, "CustomBackward")), y.sizes());
 }
 
 /// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.

@@ -8,6 +8,7 @@ namespace varve {
 /// Magnitude. The derivative at 0 is 0.
 template <>
 struct rules<abs_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
 };
@@ -15,6 +16,7 @@ struct rules<abs_t> : rule::pointwise<1> {
 /// -1, 0 or 1; constant to derivatives.
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::sign(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
 };

@@ -7,6 +7,7 @@ namespace varve {
 /// x + y. Linear in both operands.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto kernel(auto x, auto y) { return x + y; }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
@@ -28,6 +29,7 @@ struct no_bool : rule::pointwise<Arity> {
 /// x - y. Linear in both operands.
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto kernel(auto x, auto y) { return x - y; }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
@@ -36,6 +38,7 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 /// -x.
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto kernel(auto x) { return -x; }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
 };

@@ -6,6 +6,7 @@
 #include <varve/op/add.hpp>
 #include <varve/op/amax.hpp>
 #include <varve/op/argmax.hpp>
+#include <varve/op/as_strided.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/op/clamp.hpp>
 #include <varve/op/clone.hpp>

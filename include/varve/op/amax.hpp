@@ -9,6 +9,7 @@ namespace varve {
 namespace detail {
 template <class Tag>
 struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
   static constexpr meta shape(attributes const& at, meta const* in, int n) {
     for (int k = 0; k < at[0].n; ++k)
       if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");

@@ -10,6 +10,7 @@ namespace varve {
 /// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
 template <>
 struct rules<cat_t> {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
   static constexpr int arity = 2;

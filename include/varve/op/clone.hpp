@@ -16,6 +16,7 @@ inline constexpr struct clone_t {
 
 template <>
 struct rules<clone_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::view;
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }

@@ -17,6 +17,7 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
 /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
 template <>
 struct rules<gather_t> {
+  static constexpr saved_values saved{{saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 2;
@@ -54,6 +55,7 @@ struct rules<gather_t> {
 /// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
+  static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 3;

@@ -41,6 +41,8 @@ inline constexpr struct mul__t : in_place<mul__t> {
 namespace detail {
 /// Refuses what may not be written, before anything is.
 VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, tensor const& y, dtype result) {
+  if (x.is_inference() && !this_thread_inference)
+    throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
   if (x.is_wrapped()) throw transform_error((std::string("varve: ") + op + ": a value seen through a transform cannot be written in place; use the functional operator").c_str());
   if (!(broadcast(x.sizes(), y.sizes()) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), y.sizes());
   if (category(result) > category(x.dtype()))
@@ -70,12 +72,20 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const&
 template <class Functional>
 struct mutation {
   static constexpr op_kind kind = op_kind::mutation;
+  static constexpr saved_values saved = [] {
+    if constexpr (std::is_same_v<Functional, copy__t>) return saved_values::nothing();
+    else return saved_of<rules<Functional>>();
+  }();
   static constexpr auto schema = "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
   static constexpr int arity = 2;
-  static constexpr bool differentiable = false;
   /// The schema: operand 0 is written and returned.
   static constexpr int mutated = 0;
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  /// The operands' cotangents are those of the functional operator, of the values as they were before.
+  template <std::size_t I, class Op, value G, value Y, value X, value Z>
+  static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, Y const& y, X const& x, Z const& z) {
+    return rules<Functional>::vjp(i, bound<Functional>{}, g, y, x, z);
+  }
   static tensor make(attributes const&, tensor const& x, tensor const& y) {
     if constexpr (std::is_same_v<Functional, copy__t>) {
       check_in_place("copy_", x, y, dtype::bool_);
@@ -89,7 +99,17 @@ struct mutation {
 } // namespace detail
 
 template <>
-struct rules<copy__t> : detail::mutation<copy__t> {};
+struct rules<copy__t> : detail::mutation<copy__t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
+    return full_like(g, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return detail::unmatch(g, source);
+  }
+};
 template <>
 struct rules<add__t> : detail::mutation<add_t> {};
 template <>

@@ -8,6 +8,7 @@ namespace varve {
 /// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
 template <>
 struct rules<relu_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::result}};
   static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {

@@ -8,6 +8,7 @@ namespace varve {
 /// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
 template <>
 struct rules<sum_t> : rule::reduction {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr bool sums = true;
   template <class T>
   using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;

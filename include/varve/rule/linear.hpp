@@ -32,6 +32,7 @@ struct bilinear {
 /// traces take its shape. Linear; the operator gives `vjp` and `batch`.
 struct view : linear {
   static constexpr op_kind kind = op_kind::view;
+  static constexpr saved_values saved = saved_values::nothing();
 };
 
 } // namespace varve::rule

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/dynamic_level.hpp>
+#include <varve/interpreter/engine.hpp>
 #include <varve/transform/closure.hpp>
 
 namespace varve {
@@ -29,14 +30,32 @@ inline void require_floating(tensor const& t, char const* transform) {
 }
 } // namespace detail
 
-/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and its tape. The counterpart of `static_reverse_scope`.
+namespace detail {
+/// Where the gradient of an argument of a transform arrives.
+struct argument_node : grad_node {
+  tensor gradient;
+  static grad_node_type const type_;
+  argument_node() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
+    static_cast<argument_node&>(n).gradient = g[0];
+    return {};
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<argument_node*>(n);
+  }
+};
+inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [](grad_node&) {}, &argument_node::destroy, [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
+} // namespace detail
+
+/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
 /// (A template, like its siblings, only so that the header alone instantiates no operator.)
 template <class = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
-    layer_.interpreter.record_on = &tape_;
     layer_.records = true;
+    layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 
   template <class T>
@@ -46,7 +65,7 @@ public:
           if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
             tensor const x = detail::as_tensor(detail::plain(v));
             detail::require_floating(x, "grad");
-            return tensor::wrap(x, layer_.id, layer_.level, {}, &tape_.make<detail::boxed_leaf>()->out, x.sizes());
+            return tensor::wrap(x, layer_.id, layer_.level, {}, detail::edge_to(new detail::argument_node), x.sizes());
           } else {
             return v;
           }
@@ -56,6 +75,7 @@ public:
   template <class Body>
   auto run(Body const& body) {
     pushed const on(this_thread_state.transforms, layer_);
+    set_grad_enabled const recorded(true);
     return body();
   }
   template <class Y>
@@ -73,31 +93,34 @@ public:
     if constexpr (std::is_same_v<Y, tensor>) {
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
       detail::require_floating(y, "grad of a function");
-      if (mine(y) && y.slot()) y.slot()->value = ones_like(y.inner());
-      pull();
+      if (!mine(y) || !y.history()) return;
+      detail::backward_run<> pass(false);
+      pass.seed(y.history(), ones_like(y.inner()));
+      pass.run();
     }
   }
   template <class Y, class G>
   void backward(Y const& t, G const& g) {
-    for (tape_node* n = tape_.last(); n; n = n->previous) n->act(n, tape_node::clear);
+    detail::backward_run<> pass(true);
     tree_map(
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
             tensor const cotangent = detail::as_tensor(c);
             if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
-            if (mine(y) && y.slot()) y.slot()->value = y.slot()->value.defined() ? add(y.slot()->value, cotangent) : cotangent;
+            if (mine(y) && y.history()) pass.seed(y.history(), cotangent);
           }
-          return 0;
+          return y;
         },
         t, g);
-    pull();
+    pass.run();
   }
+  /// The collected cotangents of a tracked tree, handed over; zeros where nothing arrived.
   template <class T>
   auto gradient(T const& t) const {
     return tree_map(
         [&](auto const& v) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
-            tensor const& c = v.slot()->value;
+            tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
             return c.defined() ? c : tensor(zeros_like(v.inner()));
           } else {
             return none;
@@ -106,18 +129,8 @@ public:
         t);
   }
 
-  /// Adds to the cotangent of a result; `pull` then hands all of them back.
-  template <class T = tensor>
-  void seed(T const& y, T const& g) {
-    if (mine(y) && y.slot()) y.slot()->value = y.slot()->value.defined() ? T(add(y.slot()->value, g)) : g;
-  }
-  void pull() {
-    for (tape_node* n = tape_.last(); n; n = n->previous) n->act(n, tape_node::pull);
-  }
-
 private:
   bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
-  tape_memory tape_;
   detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
 };
 
@@ -134,7 +147,7 @@ public:
           auto const dx = boxed(d);
           detail::require_floating(x, "jvp");
           if (!(x.sizes() == dx.sizes())) refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
-          return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), nullptr, x.sizes());
+          return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
         },
         p, t);
   }
@@ -178,7 +191,7 @@ public:
   dims size() const { return layer_.interpreter.n; }
   tensor map(tensor const& x) const {
     dims logical = x.sizes();
-    return tensor::wrap(x, layer_.id, layer_.level, {}, nullptr, logical.erase(0));
+    return tensor::wrap(x, layer_.id, layer_.level, {}, {}, logical.erase(0));
   }
   template <class Body>
   auto run(Body const& body) {

@@ -44,49 +44,55 @@ struct reference_count {
 /// Bytes of a tensor's block; small tensors keep their data inside.
 inline constexpr std::size_t block_bytes = 320;
 
-/// Blocks given back by this thread, for its next tensors. Trivially destructible, so that reading it needs no guard.
+/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
 struct block_list {
   void* first = nullptr;
   int count = 0;
   bool closed = false;  // the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
+template <std::size_t Bytes>
 inline constinit thread_local block_list free_blocks{};
 
 /// Gives the blocks back when the thread ends.
+template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
-    free_blocks.closed = true;
-    while (free_blocks.first) {
-      void* next = *static_cast<void**>(free_blocks.first);
-      ::operator delete(free_blocks.first, std::align_val_t{64});
-      free_blocks.first = next;
+    block_list& l = free_blocks<Bytes>;
+    l.closed = true;
+    while (l.first) {
+      void* next = *static_cast<void**>(l.first);
+      ::operator delete(l.first, std::align_val_t{64});
+      l.first = next;
     }
   }
 };
 
-VARVE_COLD inline void adopt_block_list() {
-  thread_local block_list_owner owner;
+template <std::size_t Bytes>
+VARVE_COLD void adopt_block_list() {
+  thread_local block_list_owner<Bytes> owner;
   (void)owner;
-  free_blocks.adopted = true;
+  free_blocks<Bytes>.adopted = true;
 }
 
+template <std::size_t Bytes = block_bytes>
 inline void* take_block() {
-  block_list& l = free_blocks;
+  block_list& l = free_blocks<Bytes>;
   if (l.first) {
     void* b = l.first;
     l.first = *static_cast<void**>(b);
     --l.count;
     return b;
   }
-  return ::operator new(block_bytes, std::align_val_t{64});
+  return ::operator new(Bytes, std::align_val_t{64});
 }
 
+template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {
-  block_list& l = free_blocks;
+  block_list& l = free_blocks<Bytes>;
   if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
     if (!l.adopted) [[unlikely]]
-      adopt_block_list();
+      adopt_block_list<Bytes>();
     *static_cast<void**>(b) = l.first;
     l.first = b;
     ++l.count;
@@ -103,7 +109,10 @@ struct storage_observer {
 };
 inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
 
-/// Memory shared by a tensor and its views, with the version counter that in-place operators raise (DT-1, DT-2).
+/// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
+inline constinit thread_local bool this_thread_inference = false;
+
+/// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
   detail::reference_count refs;
   std::uint32_t version = 0;

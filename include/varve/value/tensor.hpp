@@ -3,6 +3,7 @@
 #include <cstring>
 #include <varve/core/dispatch_key.hpp>
 #include <varve/core/message.hpp>
+#include <varve/value/grad_node.hpp>
 #include <varve/value/storage.hpp>
 #include <varve/value/strided.hpp>
 #include <varve/value/traits.hpp>
@@ -11,12 +12,17 @@ namespace varve {
 
 class tensor;
 class subclass_object;
-struct cotangent_slot;
+class hook_handle;
+namespace autograd {
+class node;
+}
 
 namespace detail {
 struct tensor_block;
 /// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
+/// How a view came about, where that forbids writing into it (AG-16).
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -65,9 +71,15 @@ public:
   /// Made from a plain C++ number.
   bool is_number() const;
   void mark_number();
-  /// Version counter of the storage, raised once per in-place operator.
+  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
   std::uint32_t version() const;
   void bump_version() const;
+  /// Lowers or raises it by hand: `preserve_version_counter` and tests.
+  void set_version(std::uint32_t v) const;
+  /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
+  bool is_inference() const;
+  /// Does nobody else hold it or its memory?
+  bool is_unique() const;
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
@@ -83,8 +95,10 @@ public:
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
   explicit operator bool() const;
 
-  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage).
-  tensor with_layout(layout const& l) const;
+  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares the history that in-place operators on its base get later.
+  tensor with_layout(layout const& l, bool is_view = true) const;
+  /// The same memory and version counter without history: not a view (DT-4).
+  tensor alias() const;
   layout where() const;
 
   /// Its dispatch keys: what the dispatcher reads of it (DK-2).
@@ -103,12 +117,65 @@ public:
 
   // Values seen through a run-time transform (design: the payload hangs off the handle).
   bool is_wrapped() const noexcept;
-  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical);
+  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical);
   std::uint64_t layer() const;
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
-  cotangent_slot* slot() const;
+  /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
+  edge const& history() const;
+  void set_history(edge e) const;
+  /// The tensor that this is a view of; undefined when it is none.
+  tensor const& base() const;
+  /// Was the base of this view written into since its history was found?
+  bool is_overtaken() const;
+  detail::view_origin origin() const;
+  void set_origin(detail::view_origin o) const;
+
+  // Eager autograd: autograd/*.hpp.
+  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators?
+  bool requires_grad() const;
+  /// Asks for the gradient of a leaf, or gives that up (AG-19).
+  template <class T = bool>
+  tensor const& requires_grad_(T on = true) const;
+  /// Was it made by the user, or by operators that recorded nothing?
+  bool is_leaf() const;
+  /// The collected gradient: undefined before `backward`.
+  tensor grad() const;
+  void set_grad(tensor const& g) const;
+  /// Forgets the gradient.
+  void zero_grad() const { set_grad(tensor()); }
+  /// Keeps the gradient of a value that is no leaf.
+  template <class T = tensor>
+  void retain_grad() const;
+  /// What recorded it; null for a leaf and for a constant.
+  template <class T = autograd::node>
+  T grad_fn() const;
+  /// Which result of that it is.
+  int output_nr() const;
+  /// `f(gradient)` is called when its gradient is known, and may return another in its place (AG-9). The handle removes it.
+  template <class F>
+  hook_handle register_hook(F f) const;
+  /// `f(leaf)` is called after a gradient was added to this leaf (AG-11).
+  template <class F>
+  hook_handle register_post_accumulate_grad_hook(F f) const;
+  /// Is it a view of another tensor?
+  bool is_view() const;
+  /// Gradients of this value with respect to the leaves it was made of, added to theirs. `gradient` may be left out for a scalar (AG-1).
+  template <class T = tensor>
+  void backward(T const& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  /// The same memory and version counter, without history (DT-4); in place (DT-17).
+  template <class T = tensor>
+  T detach() const;
+  tensor const& detach_() const;
+  /// The same memory without history and with a counter of its own (DT-3): what is written through it, autograd does not see.
+  tensor data() const;
+  /// x keeps its identity, counter and hooks; memory, shape and dtype become those of y (DT-5, DT-6).
+  void set_data(tensor const& y) const;
+  /// Its parts: a counter of its own, and memory, shape and dtype of another tensor.
+  void own_version() const;
+  void take_memory_of(tensor const& y) const;
+
   /// The very same handle.
   bool is(tensor const& o) const noexcept { return block_ == o.block_; }
   detail::tensor_block const* id() const noexcept { return block_; }

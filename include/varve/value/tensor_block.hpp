@@ -14,7 +14,6 @@ struct wrapping {
   tensor extra;
   std::uint64_t layer = 0;
   int level = 0;
-  cotangent_slot* slot = nullptr;
 };
 
 struct alignas(64) tensor_block {
@@ -25,8 +24,14 @@ struct alignas(64) tensor_block {
   bool number = false;
   bool contiguous = true;
   bool custom = false; // the object computes sizes or strides
+  view_origin origin = view_origin::usual;
+  bool inference = false; // made in inference mode: no version counter, no history
   index_t offset = 0;
   varve::storage* store = nullptr;
+  varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
+  edge history;
+  tensor base;
+  std::uint32_t seen_version = 0; // of the base, when the history of a view was found
   dims sizes, strides;
   varve::storage own;
   union {
@@ -39,10 +44,13 @@ struct alignas(64) tensor_block {
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
+inline void tell_freed(storage* s) {
   if (s->observer) [[unlikely]]
     s->observer->freed(*s->observer, s->bytes);
+}
+inline void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  tell_freed(s);
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
     if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
@@ -51,17 +59,22 @@ inline void drop_storage(storage* s) {
 }
 inline void drop_block(tensor_block* b) {
   if (!b->refs.drop()) return;
+  if (b->history) [[unlikely]]
+    b->history = edge();
+  if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::subclass) drop_object(b->object);
-  if (b->kind == payload::seen) {
-    b->seen.~wrapping();
+  if (b->kind == payload::seen) b->seen.~wrapping();
+  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
+  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
+  if (!b->own.embedded) {
     give_block(b);
-  } else if (b->store == &b->own) {
-    drop_storage(b->store);
-  } else {
-    auto* s = b->store;
+  } else if (inside->refs.drop()) {
+    tell_freed(inside);
     give_block(b);
-    drop_storage(s);
   }
+  if (s && s != inside) drop_storage(s);
+  if (c && c != inside) [[unlikely]]
+    drop_storage(c);
 }
 } // namespace detail
 
@@ -91,11 +104,13 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
     count *= sizes.v[k];
   }
   std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
-  b->store = &b->own;
-  b->own.embedded = true;
-  b->own.bytes = bytes;
-  b->own.data = b->bytes;
-  if (bytes > sizeof b->bytes) [[unlikely]] {
+  b->inference = this_thread_inference;
+  if (bytes <= sizeof b->bytes) [[likely]] {
+    b->store = &b->own;
+    b->own.embedded = true;
+    b->own.bytes = bytes;
+    b->own.data = b->bytes;
+  } else {
     auto* s = new storage;
     b->store = s;
     s->bytes = bytes;
@@ -127,9 +142,62 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline cotangent_slot* tensor::slot() const { return block_->seen.slot; }
-inline std::uint32_t tensor::version() const { return is_wrapped() ? inner().version() : block_->store->version; }
-inline void tensor::bump_version() const { ++block_->store->version; }
+inline edge const& tensor::history() const { return block_->history; }
+inline void tensor::set_history(edge e) const {
+  block_->history = static_cast<edge&&>(e);
+  if (!is_wrapped()) {
+    bool const any = block_->history || block_->base.defined();
+    block_->keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
+    block_->seen_version = version();
+  }
+}
+inline tensor const& tensor::base() const { return block_->base; }
+inline bool tensor::is_overtaken() const { return block_->seen_version != version(); }
+inline detail::view_origin tensor::origin() const { return block_->origin; }
+inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
+inline bool tensor::requires_grad() const {
+  if (block_->history) return true;
+  if (is_wrapped()) return inner().requires_grad();
+  return block_->base.defined() && block_->base.block_->history;
+}
+inline std::uint32_t tensor::version() const {
+  if (is_wrapped()) return inner().version();
+  if (block_->inference) [[unlikely]]
+    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
+  return (block_->counter ? block_->counter : block_->store)->version;
+}
+inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
+inline void tensor::bump_version() const {
+  if (!block_->inference) set_version(version() + 1);
+}
+inline bool tensor::is_view() const { return block_->base.defined(); }
+inline bool tensor::is_inference() const { return block_->inference; }
+inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline void tensor::own_version() const {
+  auto* const fresh = new storage;
+  if (block_->counter) detail::drop_storage(block_->counter);
+  block_->counter = fresh;
+}
+inline void tensor::take_memory_of(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  if (b == from) return;
+  auto* const old = b->store;
+  bool const inside = old == &b->own;
+  if (!b->counter) {
+    // The counter stays that of the old memory, which aliases of that share.
+    b->counter = old;
+    if (!inside) old->refs.add();
+  }
+  b->store = from->store;
+  b->store->refs.add();
+  b->sizes = from->sizes;
+  b->strides = from->strides;
+  b->offset = from->offset;
+  b->contiguous = from->contiguous;
+  b->type = from->type;
+  if (b->base.defined()) b->base = tensor();
+  if (!inside) detail::drop_storage(old);
+}
 inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
@@ -183,24 +251,42 @@ inline tensor::operator bool() const {
   }
   return t->item<bool>();
 }
-inline tensor tensor::with_layout(layout const& l) const {
-  auto* b = make(l.sizes, block_->type);
+inline tensor tensor::with_layout(layout const& l, bool is_view) const {
+  tensor r = alias();
+  auto* b = r.block_;
+  b->sizes = l.sizes;
   b->strides = l.strides;
   b->offset = l.offset;
   b->contiguous = l.contiguous();
-  b->keys = block_->keys;
+  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
+    b->base = block_->base.defined() ? block_->base : *this;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version = version();
+  }
+  return r;
+}
+inline tensor tensor::alias() const {
+  layout const l = where();
+  auto* b = make(l.sizes, block_->type);
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = block_->contiguous;
+  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
+  b->inference = block_->inference;
+  if ((b->counter = block_->counter)) b->counter->refs.add();
   b->kind = block_->kind;
   if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
   b->store = block_->store;
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical) {
+inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level, slot};
+  b->history = static_cast<edge&&>(history);
+  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level};
   return tensor(b);
 }
 
@@ -208,7 +294,7 @@ inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
 inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
 inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
-  tensor r = with_layout(where());
+  tensor r = alias();
   r.block_->keys = keys;
   return r;
 }

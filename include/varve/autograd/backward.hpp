@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/autograd/leaf.hpp>
+#include <varve/transform/dynamic_scope.hpp>
+
+namespace varve {
+
+namespace detail {
+/// The edge a gradient of `t` starts from or arrives at.
+inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+
+/// Cotangents of the roots: as given, or one for a single element (AG-1).
+template <class Run, class Targets, class T>
+void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients, char const* who) {
+  if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
+  for (std::size_t k = 0; k < roots.size(); ++k) {
+    auto const& root = roots[k];
+    T const y = root.value;
+    T g = gradients.empty() ? T() : gradients[k];
+    if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
+    if (!g.defined()) {
+      if (!y.defined() || y.numel() != 1)
+        refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
+      g = ones_like(T(y.detach()));
+    } else if (y.defined()) {
+      if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
+      if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
+    }
+    run.seed(root.at, g);
+  }
+}
+inline void refuse_backward_inside_transform(char const* who) {
+  if (this_thread_state.transforms.top)
+    throw transform_error((std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
+}
+template <class T, class Targets, class Options, class Unused>
+std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow);
+} // namespace detail
+
+namespace autograd {
+
+/// Where a gradient starts from or is asked for: a tensor, or an edge of the graph without its tensor (AG-3).
+struct target {
+  edge at;
+  tensor value;
+  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
+  target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
+};
+/// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
+inline gradient_edge get_gradient_edge(tensor const& t) {
+  if (!t.requires_grad()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
+  edge const& e = detail::gradient_edge_of(t);
+  return {node(e.to()), static_cast<int>(e.nr())};
+}
+
+/// How `backward` and `grad` run.
+struct options {
+  /// Saved values are kept, so that the graph can be run again.
+  bool retain_graph = false;
+  /// What is computed is recorded itself, for derivatives of higher order.
+  bool create_graph = false;
+  /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
+  bool is_grads_batched = false;
+};
+/// What `grad` gives for inputs the outputs do not depend on.
+enum class unused { error, undefined, zeros };
+
+/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
+/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
+/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
+template <class T = tensor>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
+  detail::refuse_backward_inside_transform("backward");
+  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  detail::seed_roots(run, roots, gradients, "backward");
+  for (auto const& x : inputs) {
+    if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
+    run.capture(detail::gradient_edge_of(x));
+  }
+  run.run();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T const& g = run.captured(static_cast<int>(k));
+    auto* const leaf = detail::leaf_of(inputs[k]);
+    if (!g.defined()) continue;
+    if (!leaf) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
+    boxed_args in(g), out;
+    leaf->type->backward(*leaf, in, nullptr);
+    if (leaf->extra) leaf->extra->after(*leaf, out, in);
+  }
+}
+
+/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+template <class T = tensor>
+std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
+  detail::refuse_backward_inside_transform("autograd::grad");
+  if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
+  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
+  for (auto const& x : inputs) {
+    if (!x.at) detail::refuse_autograd("autograd::grad", "one of the inputs does not require grad");
+    run.capture(x.at);
+  }
+  run.run();
+  std::vector<T> r;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T g = run.captured(static_cast<int>(k));
+    if (!g.defined() && allow == unused::error)
+      detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+    if (!g.defined() && allow == unused::zeros) {
+      if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+      g = zeros_like(T(inputs[k].value.detach()));
+    }
+    r.push_back(static_cast<T&&>(g));
+  }
+  return r;
+}
+} // namespace autograd
+
+/// The same run for each slice of the cotangents, as `vmap` does it.
+template <class T, class Targets, class Options, class Unused>
+std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow) {
+  if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0) throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
+  index_t const n = grad_outputs[0].size(0);
+  dynamic_batch_scope<> scope(n, random_policy::error);
+  std::vector<T> mapped;
+  for (auto const& g : grad_outputs) {
+    if (g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the batches of the gradients differ in size");
+    mapped.push_back(scope.map(g));
+  }
+  backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  scope.run([&] {
+    seed_roots(run, outputs, mapped, "autograd::grad");
+    for (auto const& x : inputs) run.capture(x.at);
+    run.run();
+    return 0;
+  });
+  std::vector<T> r;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T const g = run.captured(static_cast<int>(k));
+    if (!g.defined() && allow == Unused::error) refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+    if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
+    else if (allow == Unused::undefined) r.push_back(T());
+    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+  }
+  return r;
+}
+
+template <class T>
+void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
+  autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
+}
+inline tensor tensor::grad() const {
+  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
+  if (history() && history().to()->extra)
+    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
+  return {};
+}
+inline void tensor::set_grad(tensor const& g) const {
+  auto* const leaf = detail::leaf_of(*this);
+  if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
+  if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
+  if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
+  leaf->set(g);
+}
+
+} // namespace varve

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <varve/interpreter/engine.hpp>
+
+namespace varve {
+
+/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
+using tensor_hook = std::function<tensor(tensor const&)>;
+using node_pre_hook = std::function<void(boxed_args& grad_outputs)>;
+using node_post_hook = std::function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+using leaf_hook = std::function<void(tensor const& leaf)>;
+
+namespace detail {
+/// The hooks of one node, shared with the handles that remove them.
+struct hook_list {
+  struct of_tensor {
+    std::uint64_t id;
+    std::uint32_t nr;
+    tensor_hook f;
+  };
+  template <class F>
+  struct of_node {
+    std::uint64_t id;
+    F f;
+  };
+  std::uint64_t next = 1;
+  std::vector<of_tensor> tensors;
+  std::vector<of_node<node_pre_hook>> before;
+  std::vector<of_node<node_post_hook>> after;
+  std::vector<of_node<std::function<void()>>> accumulated;
+
+  void remove(std::uint64_t id) {
+    auto const is = [id](auto const& h) { return h.id == id; };
+    std::erase_if(tensors, is);
+    std::erase_if(before, is);
+    std::erase_if(after, is);
+    std::erase_if(accumulated, is);
+  }
+};
+/// What is attached to a node on need. (A template only to cost nothing unless used.)
+template <class = void>
+struct node_extra : grad_node_extra {
+  std::shared_ptr<hook_list> hooks = std::make_shared<hook_list>();
+  std::vector<tensor> retained;   // by result
+  std::vector<bool> retains;
+  std::string where;
+
+  static node_extra& of(grad_node& n) {
+    if (!n.extra) n.extra = new node_extra;
+    return static_cast<node_extra&>(*n.extra);
+  }
+  void arrived(grad_node&, boxed_args& g) override {
+    auto const list = hooks->tensors; // a hook may remove itself
+    for (auto const& h : list) {
+      tensor& at = g[static_cast<int>(h.nr)];
+      if (!at.defined()) continue;
+      tensor const r = h.f(at);
+      if (!r.defined()) continue;
+      if (!(r.sizes() == at.sizes())) refuse::shapes_do_not_match("tensor hook (its result and the gradient)", r.sizes(), at.sizes());
+      at = r;
+    }
+    for (std::size_t k = 0; k < retains.size(); ++k)
+      if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
+  }
+  void before(grad_node&, boxed_args& g) override {
+    auto const list = hooks->before;
+    for (auto const& h : list) h.f(g);
+  }
+  void after(grad_node&, boxed_args& out, boxed_args const& g) override {
+    auto const done = hooks->accumulated;
+    for (auto const& h : done) h.f();
+    auto const list = hooks->after;
+    for (auto const& h : list) h.f(out, g);
+  }
+  void retain(std::uint32_t nr) {
+    if (retains.size() <= nr) {
+      retains.resize(nr + 1);
+      retained.resize(nr + 1);
+    }
+    retains[nr] = true;
+  }
+  bool release_retained(std::uint32_t nr) override {
+    bool const was = nr < retains.size() && retains[nr];
+    if (was) {
+      retains[nr] = false;
+      retained[nr] = tensor();
+    }
+    return was;
+  }
+  tensor const* retained_at(std::uint32_t nr) const override { return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr; }
+  char const* call() const override { return where.c_str(); }
+};
+} // namespace detail
+
+/// Removes a hook when told to; more than once does no harm (AG-13). It may outlive the tensor.
+class hook_handle {
+public:
+  hook_handle() = default;
+  hook_handle(std::shared_ptr<detail::hook_list> const& list, std::uint64_t id) : list_(list), id_(id) {}
+  void remove() {
+    if (auto const l = list_.lock()) l->remove(id_);
+    list_.reset();
+  }
+
+private:
+  std::weak_ptr<detail::hook_list> list_;
+  std::uint64_t id_ = 0;
+};
+
+namespace autograd {
+/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient of a leaf. Null where there is none.
+class node {
+public:
+  node() = default;
+  explicit node(grad_node* n) : keep_(n, 0) {}
+
+  explicit operator bool() const { return static_cast<bool>(keep_); }
+  /// "MulBackward0", "AccumulateGrad", "CopySlices".
+  std::string name() const {
+    char text[64];
+    keep_.to()->type->name(*keep_.to(), text);
+    return text;
+  }
+  /// Nodes of a thread are numbered in the order they were recorded.
+  std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
+  /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
+  std::vector<std::pair<node, int>> next_functions() const {
+    std::vector<std::pair<node, int>> r;
+    for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
+    return r;
+  }
+  /// Called with the gradients of the node's results before it runs; it may change them.
+  template <class F>
+  hook_handle register_prehook(F f) const {
+    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    l->before.push_back({l->next, node_pre_hook(std::move(f))});
+    return {l, l->next++};
+  }
+  /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
+  template <class F>
+  hook_handle register_hook(F f) const {
+    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    l->after.push_back({l->next, node_post_hook(std::move(f))});
+    return {l, l->next++};
+  }
+  friend bool operator==(node const& a, node const& b) { return a.keep_.to() == b.keep_.to(); }
+  grad_node* get() const { return keep_.to(); }
+
+private:
+  edge keep_;
+};
+/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor (AG-3).
+struct gradient_edge {
+  autograd::node node;
+  int output_nr = 0;
+};
+} // namespace autograd
+
+} // namespace varve

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <thread>
+#include <varve/autograd/hooks.hpp>
+#include <varve/interpreter/view_history.hpp>
+#include <varve/op/detach.hpp>
+#include <varve/op/in_place.hpp>
+
+/// @file
+/// Leaves: tensors whose gradient a user asked for.
+namespace varve {
+
+namespace detail {
+/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
+struct accumulate_grad : grad_node {
+  tensor grad;
+  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+
+  static grad_node_type const type_;
+  /// How gradients are added; known once there is a leaf.
+  static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
+
+  accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
+  /// Backward passes of several threads may arrive here.
+  struct lock {
+    accumulate_grad& leaf;
+    explicit lock(accumulate_grad& n) : leaf(n) {
+      while (leaf.busy.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    lock(lock const&) = delete;
+    lock& operator=(lock const&) = delete;
+    ~lock() { leaf.busy.clear(std::memory_order_release); }
+  };
+  tensor get() {
+    lock const held(*this);
+    return grad;
+  }
+  void set(tensor g) {
+    lock const held(*this);
+    tensor old = static_cast<tensor&&>(grad);
+    grad = static_cast<tensor&&>(g);
+    g = static_cast<tensor&&>(old);
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
+    if (!g[0].defined()) return {};
+    auto& self = static_cast<accumulate_grad&>(n);
+    lock const held(self);
+    add_to.load(std::memory_order_acquire)(self.grad, static_cast<tensor const&>(g[0]));
+    return {};
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<accumulate_grad*>(n);
+  }
+};
+inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
+
+inline accumulate_grad* leaf_of(tensor const& t) {
+  grad_node* const n = t.history().to();
+  return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
+}
+/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is.
+template <class T = tensor>
+void add_to_gradient(T& sum, T const& g) {
+  bool const recorded = this_thread_state.grad_mode;
+  if (!sum.defined()) sum = recorded || (g.is_unique() && g.is_contiguous() && !g.requires_grad()) ? g : T(clone(T(g.detach())));
+  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped()) sum = T(add(sum, g));
+  else add_(sum, g);
+}
+/// Eager autograd, switched on by the first leaf.
+template <class = void>
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<>, &history_of_base<>, [](edge const& e) { node_extra<>::of(*e.to()).retain(e.nr()); }};
+
+[[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
+VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
+  if (t.is_wrapped())
+    throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
+}
+} // namespace detail
+
+template <class T>
+tensor const& tensor::requires_grad_(T on) const {
+  detail::refuse_inside_transform("requires_grad_", *this);
+  if (this_thread_state.transforms.top) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  detail::autograd_kernels.store(&detail::eager_autograd<>, std::memory_order_release);
+  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<>, std::memory_order_release);
+  if (!is_leaf()) {
+    if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
+    return *this;
+  }
+  if (on == history().operator bool()) return *this;
+  if (on && !is_floating(dtype())) throw dtype_error((std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
+  if (on && is_inference()) detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on) set_history(detail::edge_to(new detail::accumulate_grad));
+  else set_history({});
+  return *this;
+}
+inline bool tensor::is_leaf() const { return !requires_grad() || detail::leaf_of(*this); }
+
+template <class T>
+void tensor::retain_grad() const {
+  detail::refuse_inside_transform("retain_grad", *this);
+  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
+  if (is_leaf()) return;
+  edge const& e = detail::eager_history(*this);
+  detail::node_extra<>::of(*e.to()).retain(e.nr());
+}
+template <class T>
+T tensor::grad_fn() const {
+  edge const& e = detail::eager_history(*this);
+  return e && !e.to()->type->is_leaf ? T(e.to()) : T();
+}
+inline int tensor::output_nr() const { return static_cast<int>(history().nr()); }
+template <class F>
+hook_handle tensor::register_hook(F f) const {
+  if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
+  edge const& e = detail::eager_history(*this);
+  auto& l = detail::node_extra<>::of(*e.to()).hooks;
+  auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
+    if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
+    else return f(g);
+  };
+  l->tensors.push_back({l->next, e.nr(), tensor_hook(std::move(call))});
+  return {l, l->next++};
+}
+template <class F>
+hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
+  auto* const leaf = detail::leaf_of(*this);
+  if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
+  auto& l = detail::node_extra<>::of(*leaf).hooks;
+  // The hook is the leaf's own: it keeps the memory, and finds the leaf's node again, without owning it.
+  auto call = [f = std::move(f), memory = alias(), leaf]() mutable {
+    tensor const self = memory.alias();
+    self.set_history(edge(leaf, 0));
+    f(self);
+  };
+  l->accumulated.push_back({l->next, std::function<void()>(std::move(call))});
+  return {l, l->next++};
+}
+
+template <class T>
+T tensor::detach() const {
+  return varve::detach(T(*this));
+}
+inline tensor const& tensor::detach_() const {
+  if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  set_history({});
+  return *this;
+}
+inline tensor tensor::data() const {
+  if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
+  tensor r = alias();
+  r.own_version();
+  return r;
+}
+inline void tensor::set_data(tensor const& y) const {
+  if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+  if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
+  if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
+  auto* const leaf = detail::leaf_of(*this);
+  bool const other_type = y.dtype() != dtype();
+  take_memory_of(y);
+  if (leaf && other_type) {
+    // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
+    auto* const fresh = new detail::accumulate_grad;
+    fresh->extra = leaf->extra;
+    leaf->extra = nullptr;
+    set_history(detail::edge_to(fresh));
+  }
+}
+
+} // namespace varve

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <initializer_list>
+#include <vector>
+#include <varve/value/tensor.hpp>
+
+namespace varve {
+
+/// What writes into the tensors in this scope does not count as a change of their version: on every exit their counters are what they were (DT-8).
+class preserve_version_counter {
+public:
+  preserve_version_counter(std::initializer_list<tensor> tensors) {
+    for (auto const& t : tensors) saved_.push_back({t, t.version()});
+  }
+  explicit preserve_version_counter(tensor const& t) : preserve_version_counter({t}) {}
+  preserve_version_counter(preserve_version_counter const&) = delete;
+  preserve_version_counter& operator=(preserve_version_counter const&) = delete;
+  ~preserve_version_counter() {
+    for (auto const& s : saved_) s.value.set_version(s.version);
+  }
+
+private:
+  struct saved {
+    tensor value;
+    std::uint32_t version;
+  };
+  std::vector<saved> saved_;
+};
+/// Sets a version counter by hand; a negative number is `value_error`.
+inline void unsafe_set_version_counter(tensor const& t, index_t version) {
+  if (version < 0) throw value_error(("varve: unsafe_set_version_counter: a version cannot be negative, as " + std::to_string(version) + " is").c_str());
+  (void)t.version();
+  t.set_version(static_cast<std::uint32_t>(version));
+}
+/// Counts a change that no operator made; tensors made in inference mode count none (DT-9).
+inline void increment_version(tensor const& t) { t.bump_version(); }
+
+} // namespace varve

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/interpreter/dynamic_level.hpp>
+
+namespace varve {
+
+namespace detail {
+/// An eager tensor's history, found anew when its base was written into since (AG-15).
+inline edge const& eager_history(tensor const& t) {
+  tensor const& base = t.base();
+  if (base.defined() && base.history() && t.is_overtaken()) [[unlikely]]
+    t.set_history(autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
+  return t.history();
+}
+/// Lowers below autograd: what a recorded call runs.
+struct below_autograd {
+  boxed_op const& op;
+  dispatch_key_set keys;
+  op_table const* table = op.table;
+  attributes const* at = op.at;
+  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
+};
+struct eager_tracked {
+  boxed_args const& primal;
+  bool any;
+};
+} // namespace detail
+
+/// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
+struct eager_level {
+  detail::eager_tracked open_tracked(boxed_args const& x) const {
+    bool any = false;
+    for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+    return {x, any};
+  }
+  template <class I, class Op>
+  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked const& t) const {
+    bool const on = this_thread_state.grad_mode && !this_thread_inference;
+    if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
+      if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
+      return y;
+    }
+    auto const edge_of = [&](int i) -> edge const* {
+      edge const& e = detail::eager_history(t.primal[i]);
+      return e ? &e : nullptr;
+    };
+    bool const keeps_result = [&] {
+      for (int i = 0; i < t.primal.size(); ++i)
+        if (op.table->saved.of[i] >> detail::saved_value::result & 1) return true;
+      return false;
+    }();
+    auto* const n = detail::operator_node::make({op.table, op.at}, keeps_result ? y.alias() : y, t.primal, edge_of);
+    n->eager = true;
+    y.set_history(detail::edge_to(n));
+    return y;
+  }
+};
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) { throw autograd_error((std::string("varve: ") + op + ": " + why).c_str()); }
+
+/// Refuses to write where that would make gradients wrong (AG-14, AG-16).
+inline void check_write(char const* op, tensor const& x) {
+  bool const leaf = x.history() && x.history().to()->type->is_leaf;
+  if (leaf && !x.base().defined()) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  if (!x.base().defined()) return;
+  if (x.base().history() && x.base().history().to()->type->is_leaf) refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  switch (x.origin()) {
+    case view_origin::no_grad: refuse_write(op, "a view that was made in no_grad mode is written into with grad mode enabled; make the view outside of no_grad, or write inside");
+    case view_origin::inference: refuse_write(op, "a view that was made in inference mode is written into in normal mode; clone it first");
+    case view_origin::many: refuse_write(op, "a view that is one of several results of an operator is written into; such views cannot be; use the functional operator");
+    case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+    default: break;
+  }
+}
+/// What was written into a tensor becomes its history, and that of its base and of the base's other views (AG-15). `old` is what its history was.
+inline void rebase(tensor const& self, edge const& written, edge const& old) {
+  autograd_hooks const& hooks = *autograd_kernels.load(std::memory_order_acquire);
+  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
+  tensor const& base = self.base();
+  if (!base.defined()) {
+    self.set_history(written);
+  } else {
+    base.set_history(hooks.history_of_base(base, edge(base.history()), self, written.to()));
+    self.set_history(hooks.history_of_view(base, self));
+  }
+  if (retained) hooks.retain(self.history()); // AG-9: the gradient of what the tensor now holds
+}
+/// A recorded call of an operator that writes into its first operand.
+VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+  tensor const& self = x[0];
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
+  if (!on) return redispatch(op, below, x);
+  check_write(op.name(), self);
+  edge edges[saved_values::most];
+  unsigned keep = 0;
+  boxed_args before = x;
+  for (int i = 0; i < x.size(); ++i) {
+    edges[i] = eager_history(x[i]);
+    if (edges[i]) keep |= op.table->saved.of[i];
+  }
+  for (int i = 0; i < x.size(); ++i)
+    if ((keep >> i & 1) && x[i].shares_storage(self)) before[i] = contiguous_copy(x[i]);
+  tensor const y = redispatch(op, below, x);
+  auto* const n = operator_node::make(op, y.alias(), before, [&](int i) { return edges[i] ? &edges[i] : nullptr; });
+  n->eager = true;
+  rebase(self, edge_to(n), edges[0]);
+  return y;
+}
+/// What happens at the autograd key: recorded when an operand has a history.
+VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+  if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
+  return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
+}
+} // namespace detail
+
+} // namespace varve

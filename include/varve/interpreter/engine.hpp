@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+#include <varve/interpreter/grad_mode.hpp>
+#include <varve/interpreter/recorded_call.hpp>
+#include <varve/op/add.hpp>
+
+namespace varve {
+
+namespace detail {
+/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that follow them have, later ones first (AG-5).
+/// Runs may nest and may share nodes between threads: what a run knows of a node is its own. (A template, so that the header alone instantiates no operator.)
+template <class T = tensor>
+class backward_run {
+public:
+  /// `keep`: saved values are kept for another run.
+  explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
+    current() = this;
+    tasks_.reserve(32);
+  }
+  backward_run(backward_run const&) = delete;
+  backward_run& operator=(backward_run const&) = delete;
+  ~backward_run() {
+    current() = outer_;
+    if (owns_marks_) marks_taken().clear(std::memory_order_release);
+  }
+
+  /// The cotangent of a result joins.
+  void seed(edge const& e, T const& g) {
+    roots_.push_back(e);
+    std::uint32_t const k = discover(e.to());
+    give(k, e.nr(), g);
+  }
+  /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
+  int capture(edge const& e) {
+    captures_.push_back({e, {}, false});
+    return static_cast<int>(captures_.size()) - 1;
+  }
+  T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
+  bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
+
+  void run() {
+    if (!captures_.empty()) find_needed();
+    std::vector<std::uint32_t> ready;
+    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].sequence < tasks_[b].sequence; };
+    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+      if (tasks_[k].waiting == 0) ready.push_back(k);
+    std::make_heap(ready.begin(), ready.end(), later);
+    while (!ready.empty()) {
+      std::pop_heap(ready.begin(), ready.end(), later);
+      std::uint32_t const k = ready.back();
+      ready.pop_back();
+      grad_node& n = *tasks_[k].at;
+      boxed_args g = static_cast<boxed_args&&>(tasks_[k].cotangents);
+      while (g.size() < n.results) g.push_back(tensor());
+      if (n.extra) n.extra->arrived(n, g);
+      if (tasks_[k].is_captured) hand_out(n, g);
+      boxed_args out;
+      if (tasks_[k].needed) {
+        constexpr int usual = 16;
+        bool few[usual];
+        std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+        bool* const wanted = many ? many.get() : few;
+        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && tasks_[find(n.next[i].to())].wanted();
+        if (n.extra) n.extra->before(n, g);
+        grad_node* const above = this_node();
+        this_node() = &n;
+        struct restore {
+          grad_node* n;
+          ~restore() { this_node() = n; }
+        } const leave{above};
+        out = n.type->backward(n, g, wanted);
+        if (n.extra) n.extra->after(n, out, g);
+        if (!keep_) n.type->release(n);
+      }
+      for (int i = 0; i < n.count; ++i) {
+        if (!n.next[i]) continue;
+        std::uint32_t const to = find(n.next[i].to());
+        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
+        if (--tasks_[to].waiting == 0) {
+          ready.push_back(to);
+          std::push_heap(ready.begin(), ready.end(), later);
+        }
+      }
+    }
+  }
+
+  /// The node that this thread is running; null outside.
+  static grad_node*& this_node() {
+    static constinit thread_local grad_node* n = nullptr;
+    return n;
+  }
+  /// Will the run of this thread execute a node (AG-6)? False outside of one.
+  static bool will_execute(grad_node* n) {
+    backward_run* const r = current();
+    if (!r) return false;
+    std::uint32_t const k = r->find(n);
+    return k != none && r->tasks_[k].needed;
+  }
+  bool keeps() const { return keep_; }
+  /// Tells this run from all others.
+  std::uint64_t id() const { return id_; }
+  static backward_run*& current() {
+    static constinit thread_local backward_run* r = nullptr;
+    return r;
+  }
+
+private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct task {
+    grad_node* at;
+    std::uint64_t sequence;
+    std::uint32_t waiting = 0;
+    bool needed = true, is_captured = false;
+    boxed_args cotangents;
+    bool wanted() const { return needed || is_captured; }
+  };
+  struct capture_t {
+    edge at;
+    T value;
+    bool reached;
+  };
+  /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
+  static std::atomic_flag& marks_taken() {
+    static std::atomic_flag taken = ATOMIC_FLAG_INIT;
+    return taken;
+  }
+  std::uint32_t find(grad_node* n) const {
+    if (owns_marks_) {
+      std::uint32_t const k = n->mark.load(std::memory_order_relaxed);
+      return k < tasks_.size() && tasks_[k].at == n ? k : none;
+    }
+    auto const i = index_.find(n);
+    return i == index_.end() ? none : i->second;
+  }
+  std::uint32_t add_task(grad_node* n) {
+    auto const k = static_cast<std::uint32_t>(tasks_.size());
+    tasks_.push_back({n, n->sequence, 0, true, false, {}});
+    if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
+    else index_.emplace(n, k);
+    return k;
+  }
+  /// Counts for every node what must run before it.
+  std::uint32_t discover(grad_node* root) {
+    if (std::uint32_t const k = find(root); k != none) return k;
+    std::uint32_t const first = add_task(root);
+    std::vector<grad_node*> open{root};
+    while (!open.empty()) {
+      grad_node* const n = open.back();
+      open.pop_back();
+      for (int i = 0; i < n->count; ++i) {
+        grad_node* const to = n->next[i].to();
+        if (!to) continue;
+        std::uint32_t k = find(to);
+        if (k == none) {
+          k = add_task(to);
+          open.push_back(to);
+        }
+        ++tasks_[k].waiting;
+      }
+    }
+    return first;
+  }
+  /// What leads to a capture, found from the leaves on.
+  void find_needed() {
+    for (auto& t : tasks_) t.needed = false;
+    for (auto& c : captures_)
+      if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
+    std::vector<std::pair<std::uint32_t, int>> path;
+    std::vector<char> seen(tasks_.size(), 0);
+    for (auto const& r : roots_) path.push_back({find(r.to()), 0});
+    while (!path.empty()) {
+      auto& [k, i] = path.back();
+      grad_node* const n = tasks_[k].at;
+      seen[k] = 1;
+      if (i == n->count) {
+        std::uint32_t const done = k;
+        for (int j = 0; j < n->count; ++j)
+          if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
+        path.pop_back();
+        continue;
+      }
+      grad_node* const to = n->next[i++].to();
+      if (!to) continue;
+      std::uint32_t const child = find(to);
+      if (!seen[child]) path.push_back({child, 0});
+    }
+  }
+  void give(std::uint32_t k, std::uint32_t nr, T const& g) {
+    boxed_args& c = tasks_[k].cotangents;
+    while (c.size() <= static_cast<int>(nr)) c.push_back(tensor());
+    tensor& sum = c[static_cast<int>(nr)];
+    sum = sum.defined() ? T(add(static_cast<T const&>(sum), g)) : g;
+  }
+  void hand_out(grad_node& n, boxed_args& g) {
+    for (auto& c : captures_)
+      if (c.at.to() == &n) c.value = g[static_cast<int>(c.at.nr())];
+  }
+
+  bool keep_, owns_marks_;
+  std::uint64_t id_ = next_layer_id();
+  backward_run* outer_;
+  std::vector<task> tasks_;
+  std::unordered_map<grad_node*, std::uint32_t> index_;
+  std::vector<edge> roots_;
+  std::vector<capture_t> captures_;
+};
+} // namespace detail
+
+} // namespace varve

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/clone.hpp>
+#include <varve/op/add.hpp>
+#include <varve/op/full_like.hpp>
+#include <varve/rule/linear.hpp>
+
+namespace varve {
+
+namespace detail {
+inline constexpr auto prepend_numel = [](dims const& strides, dims const& sizes) {
+  dims r = strides;
+  return r.insert(0, numel(sizes));
+};
+inline constexpr auto prepend_step = [](dims const& strides, dims const& batched_sizes) {
+  dims r = strides;
+  return r.insert(0, numel(batched_sizes) / (batched_sizes[0] ? batched_sizes[0] : 1));
+};
+inline constexpr auto check_region = [](dims const& sizes, dims const& strides, dims const& offset, dims const& from) {
+  index_t last = offset[0];
+  bool fits = sizes.n == strides.n && offset[0] >= 0;
+  for (int k = 0; fits && k < sizes.n; ++k) {
+    fits = sizes[k] >= 0 && strides[k] >= 0;
+    last += (sizes[k] - 1) * strides[k];
+  }
+  if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
+  return sizes;
+};
+} // namespace detail
+
+/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
+/// twice is the sum. x must be contiguous (`value_error`), the region must lie within (`torch.as_strided`).
+template <>
+struct rules<as_strided_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], at[1], in.offset + at[2][0], in.contiguous()}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return bind<as_strided_backward_t>(shape_of(x), op.b, op.c)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(contiguous(o.value));
+  }
+};
+
+/// The transpose of `as_strided`: zeros of a shape to which elements are added where the region has them.
+template <>
+struct rules<as_strided_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = static_cast<R>(part.at(i) + g.at(i)); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return bind<as_strided_t>(shape_of(x), op.b, op.c)(contiguous(g));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<as_strided_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_numel, op.b, op.a), op.c)(o.value);
+  }
+};
+
+/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region may be one.
+template <>
+struct rules<as_strided_scatter_t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const part{out.data + at[1][0], source.sizes, at[0]};
+    for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
+    return op(d, full_like(source, 0));
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
+    return op(full_like(x, 0), d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return op(g, full_like(bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g)), 0));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g));
+  }
+  template <class Op, class N, class X, class S>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, S const& source) {
+    auto const wide = materialize(x, n);
+    return bind<as_strided_scatter_t>(on_dims(detail::prepend_step, op.a, shape_of(wide)), op.b)(wide, materialize(source, n));
+  }
+};
+
+template <value X, class S, class T, class O>
+constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
+  if constexpr (std::is_same_v<X, tensor>)
+    if (!x.is_wrapped() && !x.is_contiguous()) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+  return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
+}
+template <value G, class S, class T, class O>
+constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
+  return bind<as_strided_backward_t>(detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset))(g);
+}
+template <value X, value S, class T, class O>
+constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T const& strides, O const& offset) const {
+  (void)on_dims(detail::check_region, shape_of(source), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+  return bind<as_strided_scatter_t>(detail::as_fact(strides), detail::as_fact(offset))(x, source);
+}
+
+} // namespace varve
