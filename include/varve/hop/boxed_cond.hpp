@@ -186,8 +186,8 @@ struct boxed_hop_node : tape_node {
 /// A run-time `grad` that records such calls.
 template <class = void>
 struct recording_level : dynamic_level {
-  template <class I>
-  boxed_args record_hop(I const&, boxed_cond const& op, boxed_args const& y, boxed_args const& p, boxed_tracked const& t) const {
+  template <class I, class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
+  boxed_args record_hop(I const&, boxed_cond const& op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
     if (!t.any) return y;
     auto* n = record_on->template make<boxed_hop_node<>>(boxed_cond{op.on_true, op.on_false}, p, y, t.primal, std::vector<cotangent_slot*>(t.slot, t.slot + t.primal.size()));
     auto* slot = n->out.data();

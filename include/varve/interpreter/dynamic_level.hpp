@@ -163,8 +163,8 @@ struct dynamic_level {
     }
     return r;
   }
-  template <class I>
-  tensor record(I const&, boxed_op const& op, tensor const& y, boxed_tracked const& t) const {
+  template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
+  tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
     if (!t.any || !op.table->differentiable || !is_floating(y.dtype())) return y;
     auto* n = record_on->template make<detail::boxed_node<>>(op.table, op.at->count ? record_on->keep(*op.at) : &no_attributes, y, t);
     return tensor::wrap(y, self->id, self->level, {}, &n->out, y.sizes());
