@@ -80,19 +80,19 @@ public:
   }
 
   /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`. Kernels come by `impl`.
-  template <class = void>
+  template <class T = void>
   op_table const* def(std::string_view schema) {
     operator_schema const s = operator_schema::parse(schema);
     std::string const full = qualified(s.name);
     if (s.operands() > 8 || s.attributes() > attributes::capacity) throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
-    op_table const* const t = all().define(this, full, s);
+    op_table const* const t = all<T>().define(this, full, s);
     if (!t) throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
     return t;
   }
   /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op const&, boxed_args const&)`; or
   /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another
   /// kernel is registered for the key, or when the kernel's parameters are not those of the schema.
-  template <class F>
+  template <class F, class T = void>
   void impl(std::string_view op, dispatch_key key, F kernel) {
     op_table const* const t = known(op);
     if constexpr (!detail::keyed_kernel<F> && !detail::simple_boxed_kernel<F>) {
@@ -103,35 +103,35 @@ public:
                               " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes")
                                  .c_str());
     }
-    all().add(t, kernel_record(key, std::move(kernel)));
+    all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
   /// Calls of the operator pass over the key.
-  template <class = void>
+  template <class T = void>
   void fallthrough(std::string_view op, dispatch_key key) {
-    all().add(known(op), {this, key, {}, {}, {}});
+    all<T>().add(known(op), {this, key, {}, {}});
   }
   /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform
   /// still on the stack.
-  template <class F, class I = interpreter>
+  template <class F, class I = interpreter, class T = void>
   void impl(std::string_view op, transform_type type, F rule) {
-    detail::registration_record r{this, dispatch_key::undefined, {}, {}, keep(std::move(rule), !std::is_invocable_v<F const&, I, boxed_op const&, boxed_args const&>)};
-    r.rule = {[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return detail::kept_function_of<F>::of(self)(I(l), o, x); }, nullptr, varve::name(type)};
-    all().add(known(op), std::move(r));
+    interpreter_rule const r{[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return detail::kept_function_of<F>::of(self)(I(l), o, x); }, nullptr,
+                             varve::name(type)};
+    all<T>().add(known(op), {this, dispatch_key::undefined, {}, r}, keep(std::move(rule), !std::is_invocable_v<F const&, I, boxed_op const&, boxed_args const&>));
   }
   /// Registers a boxed kernel for all operators that have none at the key.
-  template <class F>
+  template <class F, class T = void>
   void fallback(dispatch_key key, F kernel) {
     static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>, "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
-    all().add_fallback(kernel_record(key, std::move(kernel)));
+    all<T>().add_fallback(kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
-  template <class = void>
+  template <class T = void>
   void fallthrough(dispatch_key key) {
-    all().add_fallback({this, key, {}, {}, {}});
+    all<T>().add_fallback({this, key, {}, {}});
   }
 
 private:
   /// The registry; from now on there may be something to take back.
-  template <class T = void>
+  template <class T>
   detail::registry<T>& all() {
     take_back_ = [](library const* l) { detail::registry<T>::instance().remove(l); };
     return detail::registry<T>::instance();
@@ -150,8 +150,8 @@ private:
     return detail::function_owner(new detail::kept_function_of<F>(std::move(f), changes));
   }
   template <class F>
-  detail::registration_record kernel_record(dispatch_key key, F kernel) {
-    return {this, key, {&detail::run_kernel<F>, nullptr}, {}, keep(std::move(kernel), detail::changed_by_calls<F>())};
+  detail::registration_record kernel_record(dispatch_key key) const {
+    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
   void (*take_back_)(library const*) = nullptr;

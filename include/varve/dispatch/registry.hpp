@@ -33,14 +33,12 @@ struct end_of_function {
 };
 using function_owner = std::unique_ptr<kept_function, end_of_function>;
 
-/// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough. Until the registry keeps it, it
-/// owns its function.
+/// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough.
 struct registration_record {
   void const* library = nullptr;
   dispatch_key key = dispatch_key::undefined;
   boxed_kernel kernel;
   interpreter_rule rule;
-  function_owner owner;
 };
 
 /// An operator that a library defined: it has a name and a schema, all else is registered.
@@ -105,7 +103,7 @@ public:
     return &d->table;
   }
   /// Registers a kernel, fallthrough or rule of an operator.
-  void add(op_table const* op, registration_record r) {
+  void add(op_table const* op, registration_record r, function_owner f = nullptr) {
     spin_lock::held const on(lock_of_tables);
     entry& e = of(op->registered);
     int rules = 0;
@@ -120,17 +118,17 @@ public:
       throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) + " kinds of transform, and no room for " + r.rule.kind +
                             "; process it by a kernel for dispatch_key::transform")
                                .c_str());
-    keep(r);
-    e.records.push_back(std::move(r));
+    keep(r, f);
+    e.records.push_back(r);
     rebuild(e);
   }
-  void add_fallback(registration_record r) {
+  void add_fallback(registration_record r, function_owner f = nullptr) {
     spin_lock::held const on(lock_of_tables);
     for (auto const& f : fallbacks_)
       if (f.key == r.key)
         throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already; the library that registered it must end first").c_str());
-    keep(r);
-    fallbacks_.push_back(std::move(r));
+    keep(r, f);
+    fallbacks_.push_back(r);
     rebuild_all();
   }
   /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and is told that it has no kernel.
@@ -176,20 +174,18 @@ private:
       if (&d->table == t) return d.get();
     return nullptr;
   }
-  /// From here on the registry owns the function of a record; an equal one that it has takes its place.
-  void keep(registration_record& r) {
-    if (!r.owner) return;
-    auto& kept = r.owner->equals ? functions_ : single_functions_;
-    void* self = nullptr;
-    if (r.owner->equals)
-      for (auto const& k : kept)
-        if (k->type == r.owner->type && k->equals(k.get(), r.owner.get())) self = k.get();
-    if (!self) {
-      self = r.owner.get();
-      kept.push_back(std::move(r.owner));
-    }
-    r.owner.reset();
-    (r.rule.call ? r.rule.self : r.kernel.self) = self;
+  /// Keeps the function of a record: the one given, or an equal one that is there already.
+  void keep(registration_record& r, function_owner& f) {
+    if (!f) return;
+    void*& self = r.rule.call ? r.rule.self : r.kernel.self;
+    if (f->equals)
+      for (auto const& k : functions_)
+        if (k->type == f->type && k->equals(k.get(), f.get())) {
+          self = k.get();
+          return;
+        }
+    self = f.get();
+    (f->equals ? functions_ : single_functions_).push_back(std::move(f));
   }
   /// The table of that content, for ever.
   dispatch_table const* shared(dispatch_table const& t) {

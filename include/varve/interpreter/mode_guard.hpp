@@ -82,14 +82,14 @@ class disable_modes {
 };
 
 /// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
-template <class = void>
-std::vector<layer const*> current_modes() {
-  std::vector<layer const*> r;
+template <class L = layer const> // a template only to cost nothing unless used
+std::vector<L*> current_modes() {
+  std::vector<L*> r;
   thread_state const& s = this_thread_state;
   for (int k = 2; k >= 0; --k)
     if (s.infra[k].top) r.push_back(s.infra[k].top);
   std::size_t const infra = r.size();
-  for (layer const* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
+  for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
   return r;
 }
 /// Is any mode on, and is any of them a user's? (MD-17)
