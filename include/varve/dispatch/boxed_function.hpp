@@ -6,7 +6,7 @@
 namespace varve {
 
 /// A function among the operands of a higher-order operator: tensors to tensors. Anything that can be called so converts to it; copies share it. (A
-/// `std::function` of the same signature costs every unit ten times as much to compile.)
+/// `std::function` of the same signature would cost every unit that includes this, used or not.)
 class boxed_function {
 public:
   boxed_function() = default;
