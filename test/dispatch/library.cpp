@@ -3,6 +3,8 @@
 
 #include <varve/varve.hpp>
 
+#include <atomic>
+#include <thread>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -15,10 +17,10 @@ TEST_CASE("library: an operator from a schema, found by name until the library e
     vv::library lib("mylib");
     auto const* op = lib.def("weigh(Tensor x, Tensor y, int[] factor) -> Tensor");
     CHECK(vv::ops::find("mylib::weigh") == op);
-    CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x, y, dims{3}), ContainsText("mylib::weigh") && ContainsText("no kernel for cpu") && ContainsText("none"));
+    CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x, y, dims{3}), ContainsText("mylib::weigh") && ContainsText("no kernel for cpu") && ContainsText("none") && ContainsText("dispatch_key::cpu, kernel)"));
     lib.impl("weigh", dispatch_key::cpu, [](tensor const& a, tensor const& b, dims const& f) -> tensor { return a + b * f[0]; });
     CHECK(elements(vv::ops::call("mylib::weigh", x, y, dims{3})) == std::vector<double>{31, 62});
-    CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x), ContainsText("1 operands"));
+    CHECK_THROWS_WITH(vv::ops::call("mylib::weigh", x), ContainsText("1 operands; it takes 2"));
   }
   CHECK(vv::ops::find("mylib::weigh") == nullptr);
   CHECK_THROWS_AS(vv::ops::call("mylib::weigh", x, y, dims{3}), vv::dispatch_error);
@@ -271,10 +273,164 @@ TEST_CASE("library: a higher-order operator's keys fall through until something 
   CHECK(elements(hop({square}, vv::boxed_args(x))[0]) == std::vector<double>{16});
   CHECK(called == std::vector<std::string>{"composite", "inplace_or_view", "composite"});
   CHECK_THROWS_WITH(hop.impl(dispatch_key::inplace_or_view, [](vv::boxed_hop const&, vv::boxed_args const& a) { return a; }), ContainsText("already"));
-  CHECK_THROWS_WITH(vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x), ContainsText("mylib::twice") && ContainsText("vmap"));
+  CHECK_THROWS_WITH(vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x), ContainsText("the higher-order operator mylib::twice and the transform vmap; register one with op.impl(\"vmap\", rule)"));
   hop.impl(vv::transform_type::vmap, [](vv::interpreter in, vv::boxed_hop const& op, vv::boxed_args const& a) {
     return vv::boxed_args(in.wrap(in.lower([&] { return op(in.unwrap(a)); })[0]));
   });
   CHECK(elements(vv::vmap([&](tensor const& v) { return hop({square}, vv::boxed_args(v))[0]; })(x)) == std::vector<double>{16});
   CHECK(vv::higher_order_operator::find("mylib::twice") == &hop);
+}
+
+namespace {
+struct one_type : vv::dispatch_mode<one_type> { // declines
+  tensor process(vv::boxed_op const&, vv::boxed_args const&) { return {}; }
+};
+tensor free_kernel(tensor const& a) { return a + 1; }
+/// One round of a program that registers and takes back all there is.
+void register_everything(int& calls) {
+  tensor const x = from({1, 2}, {2});
+  vv::library lib("rounds");
+  lib.def("twice(Tensor x, int[] n) -> Tensor");
+  lib.impl("twice", dispatch_key::cpu, [](tensor const& a, dims const& n) -> tensor { return a * n[0]; });
+  lib.impl("twice", dispatch_key::meta, [&calls](vv::boxed_op const&, vv::boxed_args const& a) -> tensor { return ++calls, a[0]; });
+  lib.impl("twice", vv::transform_type::vmap, [&calls](vv::interpreter in, vv::boxed_op const& op, vv::boxed_args const& a) {
+    ++calls;
+    return in.wrap(in.lower([&] { return op(in.unwrap(a)); }));
+  });
+  lib.def("plus(Tensor x) -> Tensor");
+  lib.impl("plus", dispatch_key::composite_implicit, &free_kernel);
+  CHECK(elements(vv::vmap([](tensor const& v) { return vv::ops::call("rounds::twice", v, dims{2}); })(x)) == std::vector<double>{2, 4});
+  CHECK(elements(vv::ops::call("rounds::plus", x)) == std::vector<double>{2, 3});
+  vv::library aten("aten");
+  aten.impl("mul", dispatch_key::autograd, [&calls](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+    return ++calls, vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+  });
+  aten.fallthrough("mul", dispatch_key::dispatch_mode);
+  aten.fallback(dispatch_key::autocast, [&calls](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+    return ++calls, vv::redispatch(op, keys.below(dispatch_key::autocast), a);
+  });
+  CHECK(elements(x * x) == std::vector<double>{1, 4});
+}
+} // namespace
+
+TEST_CASE("library: registering and taking back in a loop keeps no more than doing it once", "[dispatch][library]") {
+  int calls = 0;
+  register_everything(calls);
+  auto const before = vv::detail::registry<>::instance().kept();
+  int const once = calls;
+  for (int round = 1; round < 1000; ++round) register_everything(calls);
+  CHECK(calls == 1000 * once);
+  CHECK(vv::detail::registry<>::instance().kept() == before);
+  CHECK(vv::detail::registered<vv::mul_t>.load() == nullptr);
+  CHECK(vv::detail::registered<vv::add_t>.load() == nullptr); // had the fallback
+  CHECK(vv::ops::find("rounds::twice") == nullptr);
+}
+
+TEST_CASE("library: a registration touches the tables of its operator only, and equal tables are one", "[dispatch][library]") {
+  tensor const x = from({1, 2}, {2});
+  (void)(x * x + x - x);
+  vv::library aten("aten");
+  aten.fallthrough("mul", dispatch_key::autocast);
+  auto const* mul = vv::detail::registered<vv::mul_t>.load();
+  CHECK(mul != nullptr);
+  CHECK(vv::detail::registered<vv::add_t>.load() == nullptr);
+  aten.fallthrough("add", dispatch_key::autocast);
+  CHECK(vv::detail::registered<vv::mul_t>.load() == mul);
+  CHECK(vv::detail::registered<vv::add_t>.load() == mul);
+  {
+    vv::library all("all");
+    all.fallback(dispatch_key::autocast,
+                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) { return vv::redispatch(op, keys.below(dispatch_key::autocast), a); });
+    CHECK(vv::detail::registered<vv::sub_t>.load() != nullptr);
+    CHECK(elements(x - x) == std::vector<double>{0, 0});
+  }
+  CHECK(vv::detail::registered<vv::sub_t>.load() == nullptr);
+  CHECK(vv::detail::registered<vv::mul_t>.load() == mul);
+}
+
+TEST_CASE("library: what changes in calls, or cannot be compared, is registered anew each time", "[dispatch][library]") {
+  tensor const x = from({1}, {1});
+  std::string const text = "a string that is longer than what a string holds in place";
+  for (int round = 0; round < 3; ++round) {
+    vv::library lib("mylib");
+    lib.def("count(Tensor x) -> Tensor");
+    lib.impl("count", dispatch_key::cpu, [n = 0](tensor const& a) mutable -> tensor { return a * ++n; });
+    lib.def("length(Tensor x) -> Tensor");
+    lib.impl("length", dispatch_key::cpu, [text](tensor const& a) -> tensor { return a * static_cast<int>(text.size()); });
+    CHECK(elements(vv::ops::call("mylib::count", x)) == std::vector<double>{1});
+    CHECK(elements(vv::ops::call("mylib::count", x)) == std::vector<double>{2});
+    CHECK(elements(vv::ops::call("mylib::length", x)) == std::vector<double>{static_cast<double>(text.size())});
+  }
+}
+
+TEST_CASE("library: the handle of an operator that has ended finds no kernel, until it is defined again", "[dispatch][library]") {
+  tensor const x = from({1}, {1});
+  vv::op_table const* handle = nullptr;
+  {
+    vv::library lib("mylib");
+    handle = lib.def("short_lived(Tensor x) -> Tensor");
+    lib.impl("short_lived", dispatch_key::cpu, [](tensor const& a) -> tensor { return a; });
+    CHECK(elements(vv::boxed_op{handle, &vv::no_attributes}(vv::boxed_args(x))) == std::vector<double>{1});
+  }
+  CHECK_THROWS_WITH(vv::boxed_op(handle, &vv::no_attributes)(vv::boxed_args(x)), ContainsText("mylib::short_lived has no kernel for cpu"));
+  vv::library other("mylib");
+  CHECK(other.def("short_lived(Tensor x, Tensor y) -> Tensor") != handle);
+  vv::library again("mylib2");
+  CHECK_THROWS_WITH(again.def("mylib::short_lived(Tensor x) -> Tensor"), ContainsText("mylib::short_lived is defined already"));
+}
+
+TEST_CASE("library: of several threads that define an operator one does", "[dispatch][library][tls]") {
+  constexpr int threads = 4, rounds = 200;
+  std::atomic<int> defined{0}, refused{0}, ready{0}, right{0};
+  std::vector<std::thread> all;
+  for (int k = 0; k < threads; ++k)
+    all.emplace_back([&] {
+      for (int round = 0; round < rounds; ++round) {
+        vv::library lib("race");
+        ++ready;
+        while (ready < threads * (2 * round + 1)) std::this_thread::yield();
+        try {
+          lib.def("one(Tensor x) -> Tensor");
+          ++defined;
+        } catch (vv::dispatch_error const&) { ++refused; }
+        ++ready;
+        while (ready < threads * (2 * round + 2)) std::this_thread::yield();
+      }
+    });
+  for (auto& t : all) t.join();
+  CHECK(defined == rounds);
+  CHECK(refused == rounds * (threads - 1));
+
+  // Calls on one thread while another registers and takes back: each finds the kernels of one moment.
+  tensor const x = from({3}, {1});
+  (void)(x - x);
+  std::atomic<bool> end{false};
+  std::thread caller([&] {
+    bool good = true;
+    while (!end) good = good && element(x - x, 0) == 0;
+    if (good) ++right;
+  });
+  for (int round = 0; round < rounds; ++round) {
+    vv::library lib("aten");
+    lib.impl("sub", dispatch_key::autograd,
+             [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a); });
+    lib.fallback(dispatch_key::autocast,
+                 [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return vv::redispatch(op, keys.below(dispatch_key::autocast), a); });
+  }
+  end = true;
+  caller.join();
+  CHECK(right == 1);
+}
+
+TEST_CASE("library: errors name the operator, who refuses, and what to do", "[dispatch][library][hop]") {
+  tensor const x = from({2}, {1});
+  vv::higher_order_operator hop("mylib::bare");
+  auto const same = [](vv::boxed_args const& a) { return a; };
+  auto const call = [&](tensor const& v) { return hop({same}, vv::boxed_args(v))[0]; };
+  CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the backend cpu; register one with op.impl(dispatch_key::cpu, rule)"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(call(v)); })(x), ContainsText("mylib::bare and the transform grad; register one with op.impl(\"grad\", rule)"));
+  one_type declining;
+  vv::mode_guard const on{declining};
+  CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the mode") && ContainsText("one_type; register one with op.impl_mode<mode>(rule)"));
+  CHECK_THROWS_WITH(x + x, ContainsText("add: the mode") && ContainsText("one_type declined") && ContainsText("let the mode's process return a tensor"));
 }

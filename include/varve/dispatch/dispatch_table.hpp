@@ -12,12 +12,14 @@ namespace varve {
 struct boxed_kernel {
   tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
   void* self = nullptr;
+  constexpr bool operator==(boxed_kernel const&) const = default;
 };
 /// A rule of one operator for one kind of interpreter (FS-14), with what it was made of.
 struct interpreter_rule {
   tensor (*call)(void* self, layer& in, boxed_op const& op, boxed_args const& x) = nullptr;
   void* self = nullptr;
   char const* kind = "";
+  constexpr bool operator==(interpreter_rule const&) const = default;
 };
 
 /// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering makes another.
@@ -29,6 +31,7 @@ struct dispatch_table {
   interpreter_rule rules[most_rules];
   /// The kernel that runs under a transform in place of rules, for an operator that is only a composite.
   boxed_kernel composite;
+  constexpr bool operator==(dispatch_table const&) const = default;
 };
 
 namespace detail {
@@ -50,19 +53,8 @@ VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
   say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
   return r.empty() ? "none" : r;
 }
-/// What stands in a table where `resolve` found nothing, or two.
-VARVE_COLD inline tensor no_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
-  auto const* table = static_cast<dispatch_table const*>(self);
-  kernel_inventory const has = table ? table->kernels : built_in_kernels;
-  constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
-  dispatch_key const k = (keys & (table ? table->stops : built_in_stops)).highest();
-  if (table && k == dispatch_key::autograd_other && has.composite_implicit && has.has_backend_kernel())
-    throw dispatch_error(("varve: operator " + std::string(op.name()) + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(has) +
-                          "); register one for autograd_other")
-                             .c_str());
-  throw missing_rule(("varve: operator " + std::string(op.name()) + " has no kernel for " + name(k) + "; it has: " + kernels_of(has)).c_str());
-}
-// The kernels that all operators share; they stand in tensor_dispatch.hpp and subclass.hpp.
+// The kernels that all operators share; they stand below, in tensor_dispatch.hpp and in subclass.hpp.
+tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
@@ -107,6 +99,20 @@ inline constexpr dispatch_table unregistered = built_in_table();
 inline dispatch_table const& table_of(boxed_op const& op) {
   dispatch_table const* t = op.table->registered->load(std::memory_order_acquire);
   return t ? *t : unregistered;
+}
+
+/// What stands in a table where `resolve` found nothing, or two.
+VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
+  dispatch_table const& t = table_of(op);
+  std::string const op_name = "varve: operator " + std::string(op.name());
+  dispatch_key const k = (keys & t.stops).highest();
+  if (k == dispatch_key::autograd_other && t.kernels.composite_implicit && t.kernels.has_backend_kernel())
+    throw dispatch_error((op_name + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(t.kernels) +
+                          "); register one for autograd_other")
+                             .c_str());
+  throw missing_rule((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) + "; register one with library::impl(\"" + op.name() +
+                      "\", dispatch_key::" + name(k) + ", kernel)")
+                         .c_str());
 }
 } // namespace detail
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
-#include <memory>
-#include <mutex>
+#include <atomic>
 #include <vector>
+#include <varve/core/spin_lock.hpp>
+#include <varve/dispatch/boxed_function.hpp>
 #include <varve/dispatch/library.hpp>
 
 namespace varve {
-
-/// A function among the operands of a higher-order operator: tensors to tensors. Copies share it.
-using boxed_function = std::function<boxed_args(boxed_args const&)>;
 
 class higher_order_operator;
 
@@ -19,31 +16,51 @@ struct boxed_hop {
   std::vector<boxed_function> functions;
   char const* name() const;
   /// The same call of other functions.
-  boxed_hop with(std::vector<boxed_function> f) const { return {op, std::move(f)}; }
+  template <class = void>
+  boxed_hop with(std::vector<boxed_function> f) const {
+    return {op, std::move(f)};
+  }
   /// Lowers: hands the call to the next interpreter of the thread.
+  template <class = void>
   boxed_args operator()(boxed_args const& x) const;
 };
 
-/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode, and type of subclass (HO-3). What has no rule
-/// refuses the call with an error that names both. Registering is safe against calls on other threads.
+/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode, and type of subclass (HO-3).
+/// What has no rule refuses the call with an error that names both. Registering is safe against calls on other threads: rules are a list that only
+/// grows in front. The operator must outlive its calls. (What is a template without need costs nothing unless used.)
 class higher_order_operator {
 public:
-  explicit higher_order_operator(char const* name) : name_(name), rules_(std::make_shared<std::vector<rule> const>()) {
-    table_lock_t const held(list().lock);
-    list().all.push_back(this);
+  explicit higher_order_operator(char const* name) : name_(name) {
+    operators& all = list();
+    detail::spin_lock::held const on(all.lock);
+    next_ = all.first;
+    all.first = this;
   }
   higher_order_operator(higher_order_operator const&) = delete;
   higher_order_operator& operator=(higher_order_operator const&) = delete;
   ~higher_order_operator() {
-    table_lock_t const held(list().lock);
-    std::erase(list().all, this);
+    {
+      operators& all = list();
+      detail::spin_lock::held const on(all.lock);
+      for (higher_order_operator** o = &all.first; *o; o = &(*o)->next_)
+        if (*o == this) {
+          *o = next_;
+          break;
+        }
+    }
+    for (rule* r = rules_.load(std::memory_order_acquire); r;) {
+      rule* const next = r->next;
+      r->destroy(r);
+      r = next;
+    }
   }
 
   char const* name() const { return name_; }
   /// Null when there is none of that name.
   static higher_order_operator* find(char const* name) {
-    table_lock_t const held(list().lock);
-    for (auto* o : list().all)
+    operators& all = list();
+    detail::spin_lock::held const on(all.lock);
+    for (auto* o = all.first; o; o = o->next_)
       if (std::strcmp(o->name_, name) == 0) return o;
     return nullptr;
   }
@@ -51,12 +68,14 @@ public:
   /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
   template <class F>
   void impl(dispatch_key key, F f) {
-    add({nullptr, key, [f](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); }, varve::name(key)});
+    add({key, nullptr, varve::name(key)}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
-  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the transform is on the stack while it runs: `lower` hides it.
+  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the transform is on the stack while
+  /// it runs: `lower` hides it.
   template <class F, class I = interpreter>
   void impl(char const* kind, F f) {
-    add({nullptr, dispatch_key::transform, [f](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(I(*static_cast<layer*>(l)), op, x); }, kind});
+    add({dispatch_key::transform, nullptr, kind},
+        [f = std::move(f)](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(I(*static_cast<layer*>(l)), op, x); });
   }
   template <class F>
   void impl(transform_type type, F f) {
@@ -65,77 +84,101 @@ public:
   /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the stack (HO-5).
   template <class Mode, class F>
   void impl_mode(F f) {
-    add({&name_of_type<Mode>, dispatch_key::dispatch_mode, [f](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(*static_cast<Mode*>(m), op, x); },
-         name_of_type<Mode>.c_str()});
+    add({dispatch_key::dispatch_mode, &name_of_type<Mode>, name_of_type<Mode>.c_str()},
+        [f = std::move(f)](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(*static_cast<Mode*>(m), op, x); });
   }
   /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
   template <class F>
   void impl_subclass(subclass_type const& type, F f) {
-    add({&type, dispatch_key::subclass, [f](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); }, type.name});
+    add({dispatch_key::subclass, &type, type.name}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
   /// Keys that a call passes over unless something is registered for them (HO-2).
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back};
-  bool has(dispatch_key key) const {
-    for (auto const& r : *snapshot())
-      if (!r.type && r.key == key && r.name == varve::name(key)) return true;
-    return false;
-  }
+  bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
 
-  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) { return call({this, std::move(functions)}, x); }
+  template <class = void>
+  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) {
+    return call({this, std::move(functions)}, x);
+  }
   /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
-  boxed_args call(boxed_hop const& op, boxed_args const& x) { return redispatch(op, detail::keys_of_call(x), x); }
+  template <class = void>
+  boxed_args call(boxed_hop const& op, boxed_args const& x) {
+    return redispatch(op, detail::keys_of_call(x), x);
+  }
   /// ... from the highest of some keys on.
+  template <class = void>
   boxed_args redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x);
 
 private:
-  struct rule {
-    void const* type; // of a mode or subclass
+  /// Whom a rule is for: a key, and beside it a kind of transform by name, or a mode or subclass by the identity of its type.
+  struct asker {
     dispatch_key key;
-    std::function<boxed_args(void*, boxed_hop const&, boxed_args const&)> call;
-    char const* name; // of the kind, the key or the type
+    void const* type;
+    char const* name;
+    bool is(asker const& o) const { return key == o.key && type == o.type && (type || std::strcmp(name, o.name) == 0); }
   };
-  using rules_t = std::shared_ptr<std::vector<rule> const>;
-  using table_lock_t = std::lock_guard<std::mutex>;
+  struct rule {
+    asker whom;
+    boxed_args (*call)(rule*, void* who, boxed_hop const&, boxed_args const&);
+    void (*destroy)(rule*);
+    rule* next;
+    boxed_args operator()(void* who, boxed_hop const& op, boxed_args const& x) { return call(this, who, op, x); }
+  };
+  template <class F>
+  struct rule_of : rule {
+    F f;
+    rule_of(asker const& a, F&& g) : rule{a, &run, &end, nullptr}, f(std::move(g)) {}
+    static boxed_args run(rule* r, void* who, boxed_hop const& op, boxed_args const& x) { return static_cast<rule_of*>(r)->f(who, op, x); }
+    static void end(rule* r) { delete static_cast<rule_of*>(r); }
+  };
   struct operators {
-    std::mutex lock;
-    std::vector<higher_order_operator*> all;
+    detail::spin_lock lock;
+    higher_order_operator* first = nullptr;
   };
   static operators& list() {
     static operators* const l = new operators; // outlives every operator
     return *l;
   }
-  rules_t snapshot() const {
-    table_lock_t const held(lock_);
-    return rules_;
+  template <class F>
+  void add(asker const& whom, F f) {
+    if (rule* const r = new rule_of<F>(whom, std::move(f)); !publish(r)) {
+      r->destroy(r);
+      throw dispatch_error((std::string("varve: the higher-order operator ") + name_ + " has a rule for " + whom.name + " already; a call can follow one only").c_str());
+    }
   }
-  void add(rule r) {
-    table_lock_t const held(lock_);
-    for (auto const& o : *rules_)
-      if (o.key == r.key && o.type == r.type && std::strcmp(o.name, r.name) == 0)
-        throw dispatch_error((std::string("varve: ") + name_ + " has a rule registered for " + r.name + " already").c_str());
-    auto next = std::make_shared<std::vector<rule>>(*rules_);
-    next->push_back(std::move(r));
-    rules_ = std::move(next);
+  bool publish(rule* r) {
+    detail::spin_lock::held const on(lock_);
+    if (search(r->whom)) return false;
+    r->next = rules_.load(std::memory_order_relaxed);
+    rules_.store(r, std::memory_order_release);
+    return true;
   }
-  static rule const* search(rules_t const& rules, dispatch_key key, void const* type, char const* name) {
-    for (auto const& r : *rules)
-      if (r.key == key && r.type == type && (type || std::strcmp(r.name, name) == 0)) return &r;
-    return nullptr;
+  rule* search(asker const& whom) const {
+    rule* r = rules_.load(std::memory_order_acquire);
+    while (r && !r->whom.is(whom)) r = r->next;
+    return r;
   }
-  [[noreturn]] void refuse(char const* what, char const* who) const {
-    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " + what + " " + who).c_str());
+  [[noreturn]] VARVE_COLD void refuse(char const* what, char const* who, std::string const& remedy) const {
+    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " + what + " " + who + "; " + remedy).c_str());
   }
-  boxed_args call_transform(rules_t const& rules, boxed_hop const& op, boxed_args const& x);
-  boxed_args call_mode(rules_t const& rules, boxed_hop const& op, layer_stack& stack, boxed_args const& x);
-  boxed_args call_subclass(rules_t const& rules, boxed_hop const& op, boxed_args const& x);
+  template <class = void>
+  boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
+  template <class = void>
+  boxed_args call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  template <class = void>
+  boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
 
   char const* name_;
-  mutable std::mutex lock_;
-  rules_t rules_;
+  higher_order_operator* next_ = nullptr;
+  detail::spin_lock lock_; // of those who add rules
+  std::atomic<rule*> rules_{nullptr};
 };
 
 inline char const* boxed_hop::name() const { return op->name(); }
-inline boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
+template <class>
+boxed_args boxed_hop::operator()(boxed_args const& x) const {
+  return op->call(*this, x);
+}
 
 namespace detail {
 /// Puts a layer back on its stack around a function that it handed down, as it stood before.
@@ -159,23 +202,24 @@ private:
 };
 } // namespace detail
 
-inline boxed_args higher_order_operator::call_transform(rules_t const& rules, boxed_hop const& op, boxed_args const& x) {
-  layer_stack& stack = this_thread_state.transforms;
+template <class>
+boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {
+  layer& top = *this_thread_state.transforms.top;
   boxed_args alive;
-  for (auto const& t : x) alive.push_back(detail::unwrap_dead(stack.top, t));
-  rule const* r = search(rules, dispatch_key::transform, nullptr, stack.top->kind);
-  if (!r) refuse("transform", stack.top->kind);
-  return r->call(stack.top, op, alive);
+  for (auto const& t : x) alive.push_back(detail::unwrap_dead(&top, t));
+  if (rule* const r = search({dispatch_key::transform, nullptr, top.kind})) return (*r)(&top, op, alive);
+  refuse("transform", top.kind, std::string("register one with op.impl(\"") + top.kind + "\", rule)");
 }
 
-inline boxed_args higher_order_operator::call_mode(rules_t const& rules, boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
+template <class>
+boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
   key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
   popped const p(stack);
   layer& mode = p.top();
-  if (rule const* r = search(rules, dispatch_key::dispatch_mode, mode.type, "")) return r->call(mode.object, op, x);
-  if (!mode.process_hop) refuse("mode", mode.kind);
+  if (rule* const r = search({dispatch_key::dispatch_mode, mode.type, ""})) return (*r)(mode.object, op, x);
+  if (!mode.process_hop) refuse("mode", mode.kind, "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
   // What the functions do is seen by the mode as well, as on static values.
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
@@ -186,40 +230,46 @@ inline boxed_args higher_order_operator::call_mode(rules_t const& rules, boxed_h
   return mode.process_hop(mode, op.with(std::move(inside)), x);
 }
 
-inline boxed_args higher_order_operator::call_subclass(rules_t const& rules, boxed_hop const& op, boxed_args const& x) {
+template <class>
+boxed_args higher_order_operator::call_subclass(boxed_hop const& op, boxed_args const& x) {
   char const* tried = "";
   for (auto const& t : x) {
     if (!t.defined() || !t.object()) continue;
     for (auto const* type = &t.object()->type(); type; type = type->base)
-      if (rule const* r = search(rules, dispatch_key::subclass, type, "")) return r->call(nullptr, op, x);
+      if (rule* const r = search({dispatch_key::subclass, type, ""})) return (*r)(nullptr, op, x);
     tried = t.object()->type().name;
   }
-  refuse("subclass", tried);
+  refuse("subclass", tried, "register one with op.impl_subclass(type, rule)");
 }
 
-inline boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
+template <class>
+boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  rules_t const rules = snapshot();
+  auto const rule_for = [&](dispatch_key k) { return search({k, nullptr, varve::name(k)}); };
   while (true) {
     dispatch_key const k = keys.highest();
-    if (k == dispatch_key::undefined) refuse("backend", varve::name(k));
-    layer_stack* const stack = k == dispatch_key::function_mode ? &s.functions : k == dispatch_key::pre_dispatch ? &s.pre_dispatch : k == dispatch_key::dispatch_mode ? s.next_mode() : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(rules, op, *stack, x);
+    if (k == dispatch_key::undefined) refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
+    layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
+                               : k == dispatch_key::pre_dispatch  ? &s.pre_dispatch
+                               : k == dispatch_key::dispatch_mode ? s.next_mode()
+                                                                  : nullptr;
+    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
       for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
-      if (s.transforms.top) return call_transform(rules, op, x);
+      if (s.transforms.top) return call_transform(op, x);
       if (wrapped) {
         boxed_args plain;
         for (auto const& t : x) plain.push_back(detail::unwrap_dead(nullptr, t));
         return call(op, plain);
       }
     }
-    if (k == dispatch_key::subclass) return call_subclass(rules, op, x);
-    if (rule const* r = search(rules, k, nullptr, varve::name(k))) return r->call(nullptr, op, x);
+    if (k == dispatch_key::subclass) return call_subclass(op, x);
+    if (rule* const r = rule_for(k)) return (*r)(nullptr, op, x);
     if (is_backend(k)) {
-      if (rule const* r = search(rules, dispatch_key::composite_explicit, nullptr, varve::name(dispatch_key::composite_explicit))) return r->call(nullptr, op, x);
-      refuse("backend", varve::name(k));
+      if (rule* const r = rule_for(dispatch_key::composite_explicit)) return (*r)(nullptr, op, x);
+      refuse("backend", varve::name(k),
+             std::string("register one with op.impl(dispatch_key::") + varve::name(k) + ", rule), or for all backends with dispatch_key::composite_explicit");
     }
     keys = keys.below(k);
   }

@@ -37,14 +37,29 @@ struct unboxed_parameters<R (C::*)(A...)> : unboxed_parameters<R (*)(A...)> {};
 template <class R, class C, class... A>
 struct unboxed_parameters<R (C::*)(A...) const> : unboxed_parameters<R (*)(A...)> {};
 
+template <class M>
+inline constexpr bool is_const_member = false;
+template <class R, class C, class... A>
+inline constexpr bool is_const_member<R (C::*)(A...) const> = true;
+template <class R, class C, class... A>
+inline constexpr bool is_const_member<R (C::*)(A...) const noexcept> = true;
+
 template <class F>
 concept keyed_kernel = requires(F& f, boxed_op const& op, dispatch_key_set k, boxed_args const& x) { static_cast<tensor>(f(op, k, x)); };
 template <class F>
 concept simple_boxed_kernel = requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
 
+/// May a call change the function itself?
+template <class F>
+constexpr bool changed_by_calls() {
+  if constexpr (std::is_pointer_v<F> || keyed_kernel<F const> || simple_boxed_kernel<F const>) return false;
+  else if constexpr (requires { &F::operator(); }) return !is_const_member<decltype(&F::operator())>;
+  else return true;
+}
+
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  F& f = *static_cast<F*>(self);
+  F& f = kept_function_of<F>::of(self);
   if constexpr (keyed_kernel<F>) return f(op, keys, x);
   else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
   else return (void)keys, unboxed_parameters<F>::call(f, op, x);
@@ -52,69 +67,75 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
 } // namespace detail
 
 /// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on destruction all of it is taken back.
-/// Names without `::` belong to the library's own namespace, or to varve's operators when that is "aten". Registration is safe against calls on other threads; a call
-/// under way may end in the kernel it found.
+/// Names without `::` belong to the library's own namespace, or to varve's operators when that is "aten". Registration is safe against calls on other
+/// threads; a call under way may end in the kernel it found, so kernels are kept (`detail::registry` says how) and what they refer to must outlive
+/// such calls.
 class library {
 public:
   explicit library(std::string name) : name_(std::move(name)) {}
   library(library const&) = delete;
   library& operator=(library const&) = delete;
   ~library() {
-    std::lock_guard const held(all().lock);
-    for (op_table const* op : defined_) all().forget(op);
-    all().remove(this);
+    if (take_back_) take_back_(this);
   }
 
   /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`. Kernels come by `impl`.
+  template <class T = void>
   op_table const* def(std::string_view schema) {
-    operator_schema s = operator_schema::parse(schema);
+    operator_schema const s = operator_schema::parse(schema);
     std::string const full = qualified(s.name);
     if (s.operands() > 8 || s.attributes() > attributes::capacity) throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
-    if (ops::find(full.c_str())) throw dispatch_error(("varve: operator " + full + " is defined already").c_str());
-    std::lock_guard const held(all().lock);
-    defined_.push_back(all().define(full, s));
-    return defined_.back();
+    op_table const* const t = all<T>().define(this, full, s);
+    if (!t) throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
+    return t;
   }
   /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op const&, boxed_args const&)`; or
-  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another kernel is
-  /// registered for the key, or when the kernel's parameters are not those of the schema.
-  template <class F>
+  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another
+  /// kernel is registered for the key, or when the kernel's parameters are not those of the schema.
+  template <class F, class T = void>
   void impl(std::string_view op, dispatch_key key, F kernel) {
     op_table const* const t = known(op);
     if constexpr (!detail::keyed_kernel<F> && !detail::simple_boxed_kernel<F>) {
       using P = detail::unboxed_parameters<F>;
       operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
       if (P::tensors != t->arity || P::facts > s.attributes())
-        throw dispatch_error(("varve: a kernel for " + to_string(s) + " takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes").c_str());
+        throw dispatch_error(("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) + " tensors and at most " + std::to_string(s.attributes()) +
+                              " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes")
+                                 .c_str());
     }
-    add(t, make(key, std::move(kernel)));
+    all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
   /// Calls of the operator pass over the key.
-  void fallthrough(std::string_view op, dispatch_key key) { add(known(op), {key, {}, {}, {}, this}); }
-  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform still on the stack.
-  template <class F, class I = interpreter>
+  template <class T = void>
+  void fallthrough(std::string_view op, dispatch_key key) {
+    all<T>().add(known(op), {this, key, {}, {}});
+  }
+  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform
+  /// still on the stack.
+  template <class F, class I = interpreter, class T = void>
   void impl(std::string_view op, transform_type type, F rule) {
-    auto owner = std::make_shared<F>(std::move(rule));
-    detail::registration_record r;
-    r.rule = {[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return (*static_cast<F*>(self))(I(l), o, x); }, owner.get(), varve::name(type)};
-    r.owner = owner;
-    r.library = this;
-    add(known(op), std::move(r));
+    interpreter_rule const r{[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return detail::kept_function_of<F>::of(self)(I(l), o, x); }, nullptr,
+                             varve::name(type)};
+    all<T>().add(known(op), {this, dispatch_key::undefined, {}, r}, keep(std::move(rule), !std::is_invocable_v<F const&, I, boxed_op const&, boxed_args const&>));
   }
   /// Registers a boxed kernel for all operators that have none at the key.
-  template <class F>
+  template <class F, class T = void>
   void fallback(dispatch_key key, F kernel) {
     static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>, "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
-    std::lock_guard const held(all().lock);
-    all().add_fallback(make(key, std::move(kernel)));
+    all<T>().add_fallback(kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
+  template <class T = void>
   void fallthrough(dispatch_key key) {
-    std::lock_guard const held(all().lock);
-    all().add_fallback({key, {}, {}, {}, this});
+    all<T>().add_fallback({this, key, {}, {}});
   }
 
 private:
-  static detail::registry& all() { return detail::registry::instance(); }
+  /// The registry; from now on there may be something to take back.
+  template <class T>
+  detail::registry<T>& all() {
+    take_back_ = [](library const* l) { detail::registry<T>::instance().remove(l); };
+    return detail::registry<T>::instance();
+  }
   std::string qualified(std::string_view op) const {
     if (op.find("::") != op.npos || name_ == "aten") return std::string(op);
     return name_ + "::" + std::string(op);
@@ -125,43 +146,36 @@ private:
     return t;
   }
   template <class F>
-  detail::registration_record make(dispatch_key key, F kernel) {
-    auto owner = std::make_shared<F>(std::move(kernel));
-    return {key, {&detail::run_kernel<F>, owner.get()}, {}, owner, this};
+  static detail::function_owner keep(F&& f, bool changes) {
+    return detail::function_owner(new detail::kept_function_of<F>(std::move(f), changes));
   }
-  void add(op_table const* t, detail::registration_record r) {
-    std::lock_guard const held(all().lock);
-    auto& e = all().of(t);
-    int rules = 0;
-    for (auto const& o : e.records) {
-      rules += o.rule.call != nullptr;
-      bool const same = r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key;
-      if (same) throw dispatch_error((std::string("varve: operator ") + t->name + " has a kernel registered for " + (r.rule.call ? r.rule.kind : varve::name(r.key)) + " already").c_str());
-    }
-    if (r.rule.call && rules == dispatch_table::most_rules) throw dispatch_error("varve: too many rules registered for one operator");
-    e.records.push_back(std::move(r));
-    all().rebuild(e);
+  template <class F>
+  detail::registration_record kernel_record(dispatch_key key) const {
+    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
-  std::vector<op_table const*> defined_;
+  void (*take_back_)(library const*) = nullptr;
 };
 
 template <class... X>
 tensor ops::call(char const* name, X const&... x) {
   op_table const* const t = find(name);
-  if (!t) throw dispatch_error((std::string("varve: there is no operator ") + name).c_str());
+  if (!t) throw dispatch_error((std::string("varve: there is no operator ") + name + "; define it in a library, or call it once so that the program contains it").c_str());
   boxed_args args;
   attributes at;
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
-      if (at.count == attributes::capacity) throw dispatch_error("varve: more than three attributes");
+      if (at.count == attributes::capacity)
+        throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with more than three attributes; an operator has three at most").c_str());
       at.fact[at.count++] = v;
     } else {
       args.push_back(detail::as_tensor(v));
     }
   };
   (take(x), ...);
-  if (args.size() != t->arity) throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " + std::to_string(args.size()) + " operands").c_str());
+  if (args.size() != t->arity)
+    throw dispatch_error(
+        (std::string("varve: ") + name + t->schema + " was called with " + std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity)).c_str());
   return boxed_op{t, &at}(args);
 }
 

@@ -1,103 +1,221 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 #include <varve/dispatch/schema.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
 
 namespace varve::detail {
 
+/// A function that a library registered, erased: kept by the registry.
+struct kept_function {
+  void const* type;
+  void (*destroy)(kept_function*);
+  /// Would registering the other one again be the same as keeping this one? Null for types whose values cannot be compared.
+  bool (*equals)(kept_function const*, kept_function const*);
+};
+template <class F>
+inline constexpr char type_of_function = 0; // its address tells types apart
+template <class F>
+struct kept_function_of : kept_function {
+  F f;
+  kept_function_of(F&& g, bool changes) : kept_function{&type_of_function<F>, [](kept_function* k) { delete static_cast<kept_function_of*>(k); }, nullptr}, f(std::move(g)) {
+    if constexpr (std::is_trivially_copyable_v<F>)
+      if (std::is_empty_v<F> || !changes)
+        equals = [](kept_function const* a, kept_function const* b) {
+          return std::is_empty_v<F> || std::memcmp(&static_cast<kept_function_of const*>(a)->f, &static_cast<kept_function_of const*>(b)->f, sizeof(F)) == 0;
+        };
+  }
+  static F& of(void* self) { return static_cast<kept_function_of*>(static_cast<kept_function*>(self))->f; }
+};
+struct end_of_function {
+  void operator()(kept_function* k) const { k->destroy(k); }
+};
+using function_owner = std::unique_ptr<kept_function, end_of_function>;
+
 /// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough.
 struct registration_record {
+  void const* library = nullptr;
   dispatch_key key = dispatch_key::undefined;
   boxed_kernel kernel;
   interpreter_rule rule;
-  std::shared_ptr<void> owner; // of what kernel.self points to
-  void const* library = nullptr;
 };
 
 /// An operator that a library defined: it has a name and a schema, all else is registered.
 struct defined_operator {
   std::string name, schema;
+  void const* library = nullptr; // null: it has ended
   std::atomic<dispatch_table const*> registered{nullptr};
   op_table table;
   table_entry entry;
 
-  defined_operator(std::string n, operator_schema const& s)
-      : name(std::move(n)), schema([&] { std::string t = to_string(s); return t.substr(t.find('(')); }()),
-        table{name.c_str(), schema.c_str(), s.operands(), true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &registered}, entry{&table, nullptr} {}
+  defined_operator(std::string const& n, std::string const& s, int operands)
+      : name(n), schema(s), table{name.c_str(), schema.c_str(), operands, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &registered}, entry{&table, nullptr} {}
 };
 
-/// What all libraries of the process registered, and the tables made of it. Tables in use are never changed: a new one takes their place (DK-13), and the old ones stay
-/// until the process ends, since another thread may be reading them.
+/// What all libraries of the process registered, and the tables made of it.
+///
+/// Calls read tables without a lock and without leaving a trace, so nobody can know when the last reader of a table or the last call in a kernel has
+/// gone. Therefore nothing that was published is changed (DK-13) or freed; instead it is found again. Kept until the process ends are
+/// - every table once: operators with the same kernels share it, and registering the same again finds it;
+/// - every function once: those of equal type and bytes are one. Those that are not trivially copyable, or that calls change, are kept each time they
+/// are registered;
+/// - every operator that was defined, once per name and schema: defining it again revives it.
+/// So a program that registers and takes back the same things in a loop does not grow. An operator without a registration has no table, and keeps its
+/// fast path.
+///
+/// (A template only to cost nothing unless used.)
+template <class T = void>
 class registry {
 public:
   static registry& instance() {
     static registry* const r = new registry; // outlives every library, whatever the order of destruction
     return *r;
   }
-  std::mutex lock;
+  /// How much is kept: for tests.
+  struct counts {
+    std::size_t tables, functions, operators;
+    bool operator==(counts const&) const = default;
+  };
+  counts kept() {
+    spin_lock::held const on(lock_of_tables);
+    return {tables_.size(), functions_.size() + single_functions_.size(), definitions_.size()};
+  }
 
-  /// The registrations of one operator, by the slot all its tables share.
+  /// Defines an operator; null when there is one of that name. Nobody else can define it in between.
+  op_table const* define(void const* library, std::string const& name, operator_schema const& s) {
+    std::string schema = to_string(s);
+    schema.erase(0, schema.find('('));
+    spin_lock::held const on(lock_of_tables);
+    if (table_named(name.c_str())) return nullptr;
+    defined_operator* d = nullptr;
+    for (auto const& o : definitions_)
+      if (!o->library && o->name == name && o->schema == schema) d = o.get();
+    if (!d) {
+      definitions_.push_back(std::make_unique<defined_operator>(name, schema, s.operands()));
+      d = definitions_.back().get();
+      of(&d->registered).defined = true;
+    }
+    d->library = library;
+    rebuild(of(&d->registered));
+    d->entry.next = first_table();
+    first_table() = &d->entry;
+    return &d->table;
+  }
+  /// Registers a kernel, fallthrough or rule of an operator.
+  void add(op_table const* op, registration_record r, function_owner f = nullptr) {
+    spin_lock::held const on(lock_of_tables);
+    entry& e = of(op->registered);
+    int rules = 0;
+    for (auto const& o : e.records) {
+      rules += o.rule.call != nullptr;
+      if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
+        throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") + " registered for " +
+                              (r.rule.call ? r.rule.kind : name(r.key)) + " already; the library that registered it must end first")
+                                 .c_str());
+    }
+    if (r.rule.call && rules == dispatch_table::most_rules)
+      throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) + " kinds of transform, and no room for " + r.rule.kind +
+                            "; process it by a kernel for dispatch_key::transform")
+                               .c_str());
+    keep(r, f);
+    e.records.push_back(r);
+    rebuild(e);
+  }
+  void add_fallback(registration_record r, function_owner f = nullptr) {
+    spin_lock::held const on(lock_of_tables);
+    for (auto const& f : fallbacks_)
+      if (f.key == r.key)
+        throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already; the library that registered it must end first").c_str());
+    keep(r, f);
+    fallbacks_.push_back(r);
+    rebuild_all();
+  }
+  /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and is told that it has no kernel.
+  void remove(void const* library) {
+    spin_lock::held const on(lock_of_tables);
+    for (table_entry** t = &first_table(); *t;) {
+      defined_operator* const d = definition((*t)->table);
+      if (d && d->library == library) *t = (*t)->next;
+      else t = &(*t)->next;
+    }
+    for (auto const& d : definitions_)
+      if (d->library == library) d->library = nullptr;
+    auto const mine = [&](registration_record const& r) { return r.library == library; };
+    bool const all = std::erase_if(fallbacks_, mine);
+    for (auto const& e : entries_)
+      if (std::erase_if(e->records, mine) && !all) rebuild(*e);
+    if (all) rebuild_all();
+  }
+
+private:
+  template <class X, class>
+  struct dependent {
+    using type = X;
+  };
+  template <class X>
+  using many = std::vector<typename dependent<X, T>::type>; // else compilers instantiate it, used or not
+  using slot = std::atomic<dispatch_table const*>*;
+  /// The registrations of one operator, by the slot that all its tables share.
   struct entry {
-    op_table const* op;
+    slot table;
     bool defined; // by a library: nothing is built in
-    std::vector<registration_record> records;
-    std::vector<std::unique_ptr<dispatch_table>> tables;
+    many<registration_record> records;
   };
 
-  entry& of(op_table const* op, bool defined = false) {
-    for (auto& e : entries_)
-      if (e->op->registered == op->registered) return *e;
-    entries_.push_back(std::make_unique<entry>(entry{op, defined, {}, {}}));
+  entry& of(slot s) {
+    for (auto const& e : entries_)
+      if (e->table == s) return *e;
+    entries_.push_back(std::unique_ptr<entry>(new entry{s, false, {}}));
     return *entries_.back();
   }
-  op_table const* define(std::string name, operator_schema const& s) {
-    definitions_.push_back(std::make_unique<defined_operator>(std::move(name), s));
-    defined_operator& d = *definitions_.back();
-    rebuild(of(&d.table, true));
-    table_lock const held;
-    d.entry.next = first_table();
-    first_table() = &d.entry;
-    return &d.table;
+  defined_operator* definition(op_table const* t) {
+    for (auto const& d : definitions_)
+      if (&d->table == t) return d.get();
+    return nullptr;
   }
-  /// The operator is not found any more; what holds its handle may still call it, and is told that it has no kernel.
-  void forget(op_table const* op) {
-    table_lock const held;
-    for (table_entry** e = &first_table(); *e; e = &(*e)->next)
-      if ((*e)->table == op) {
-        *e = (*e)->next;
-        return;
-      }
+  /// Keeps the function of a record: the one given, or an equal one that is there already.
+  void keep(registration_record& r, function_owner& f) {
+    if (!f) return;
+    void*& self = r.rule.call ? r.rule.self : r.kernel.self;
+    if (f->equals)
+      for (auto const& k : functions_)
+        if (k->type == f->type && k->equals(k.get(), f.get())) {
+          self = k.get();
+          return;
+        }
+    self = f.get();
+    (f->equals ? functions_ : single_functions_).push_back(std::move(f));
   }
-  void add_fallback(registration_record r) {
-    for (auto const& f : fallbacks_)
-      if (f.key == r.key) throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already").c_str());
-    fallbacks_.push_back(std::move(r));
-    rebuild_all();
+  /// The table of that content, for ever.
+  dispatch_table const* shared(dispatch_table const& t) {
+    for (auto const& k : tables_)
+      if (*k == t) return k.get();
+    tables_.push_back(std::make_unique<dispatch_table const>(t));
+    return tables_.back().get();
   }
-  /// Takes back what a library registered.
-  void remove(void const* library) {
-    std::erase_if(fallbacks_, [&](auto const& r) { return r.library == library && retire(r); });
-    for (auto& e : entries_) std::erase_if(e->records, [&](auto const& r) { return r.library == library && retire(r); });
-    rebuild_all();
+  void rebuild_all() {
+    for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table->registered);
+    for (auto const& e : entries_) rebuild(*e);
   }
   void rebuild(entry& e) {
-    auto t = std::make_unique<dispatch_table>();
+    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
+    e.table->store(nothing ? nullptr : shared(table_of_records(e)), std::memory_order_release);
+  }
+  dispatch_table table_of_records(entry const& e) const {
+    dispatch_table t;
     kernel_inventory fallbacks = built_in_fallbacks;
     for (auto const& f : fallbacks_) {
       fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
       fallbacks.direct &= ~kernel_inventory::bit(f.key);
       f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
     }
-    if (!e.defined) t->kernels = built_in_kernels;
+    if (!e.defined) t.kernels = built_in_kernels;
     int rules = 0;
     for (auto const& r : e.records) {
-      if (r.rule.call) t->rules[rules++] = r.rule;
-      else if (r.kernel.call) t->kernels.add(r.key);
-      else t->kernels.skip(r.key);
+      if (r.rule.call) t.rules[rules++] = r.rule;
+      else if (r.kernel.call) t.kernels.add(r.key);
+      else t.kernels.skip(r.key);
     }
     auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
       for (auto const& r : e.records)
@@ -111,42 +229,45 @@ public:
     };
     for (int i = 1; i < dispatch_key_count; ++i) {
       auto const k = static_cast<dispatch_key>(i);
-      boxed_kernel& f = t->at[i];
-      switch (resolve(t->kernels, fallbacks, k)) {
-        case resolution::direct: f = registered_for(k) ? *registered_for(k) : unregistered.at[i]; break;
-        case resolution::composite_explicit_non_functional: f = *registered_for(dispatch_key::composite_explicit_non_functional); break;
-        case resolution::composite_explicit: f = *registered_for(dispatch_key::composite_explicit); break;
-        case resolution::composite_implicit: f = *registered_for(dispatch_key::composite_implicit); break;
-        case resolution::autograd: f = *registered_for(dispatch_key::autograd); break;
-        case resolution::fallback: f = fallback_for(k); break;
-        case resolution::fallthrough: f = {}; break;
-        default: f = {&no_kernel, t.get()}; break;
+      boxed_kernel& f = t.at[i];
+      switch (resolve(t.kernels, fallbacks, k)) {
+      case resolution::direct:
+        f = registered_for(k) ? *registered_for(k) : unregistered.at[i];
+        break;
+      case resolution::composite_explicit_non_functional:
+        f = *registered_for(dispatch_key::composite_explicit_non_functional);
+        break;
+      case resolution::composite_explicit:
+        f = *registered_for(dispatch_key::composite_explicit);
+        break;
+      case resolution::composite_implicit:
+        f = *registered_for(dispatch_key::composite_implicit);
+        break;
+      case resolution::autograd:
+        f = *registered_for(dispatch_key::autograd);
+        break;
+      case resolution::fallback:
+        f = fallback_for(k);
+        break;
+      case resolution::fallthrough:
+        f = {};
+        break;
+      default:
+        f = {&no_kernel};
+        break;
       }
     }
-    t->at[0] = {&no_kernel, t.get()};
-    t->stops = stops_of(t->kernels, fallbacks);
-    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t->composite = *c;
-    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
-    e.op->registered->store(nothing ? nullptr : t.get(), std::memory_order_release);
-    e.tables.push_back(std::move(t));
+    t.at[0] = {&no_kernel};
+    t.stops = stops_of(t.kernels, fallbacks);
+    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
+    return t;
   }
 
-private:
-  void rebuild_all() {
-    {
-      table_lock const held;
-      for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table);
-    }
-    for (auto& e : entries_) rebuild(*e);
-  }
-  bool retire(registration_record const& r) {
-    retired_.push_back(r.owner); // a call under way may still be in it
-    return true;
-  }
-  std::vector<std::unique_ptr<entry>> entries_;
-  std::vector<std::unique_ptr<defined_operator>> definitions_;
-  std::vector<registration_record> fallbacks_;
-  std::vector<std::shared_ptr<void>> retired_;
+  many<std::unique_ptr<entry>> entries_;
+  many<std::unique_ptr<defined_operator>> definitions_;
+  many<registration_record> fallbacks_;
+  many<function_owner> functions_, single_functions_; // those that can be compared, and the others
+  many<std::unique_ptr<dispatch_table const>> tables_;
 };
 
 } // namespace varve::detail

@@ -27,6 +27,7 @@ struct kernel_inventory {
     return *this;
   }
   constexpr kernel_inventory& skip(dispatch_key k) { return fallthrough |= bit(k), *this; }
+  constexpr bool operator==(kernel_inventory const&) const = default;
 };
 
 /// Where the kernel of an operator for one key comes from.

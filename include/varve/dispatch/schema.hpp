@@ -23,7 +23,8 @@ struct operator_schema {
   std::vector<schema_argument> arguments, results;
 
   /// Reads a schema; `value_error` shows what was expected where.
-  static operator_schema parse(std::string_view text);
+  template <class S = operator_schema>
+  static S parse(std::string_view text);
   /// Number of tensor arguments, which are operands, and of others, which are attributes.
   int operands() const {
     int n = 0;
@@ -48,15 +49,17 @@ struct operator_schema {
     return -1;
   }
 };
-/// The text that `operator_schema::parse` reads back.
+/// The text that `operator_schema::parse` reads back. (Like it a template only to cost nothing unless used.)
+template <class = void>
 std::string to_string(operator_schema const& s);
 
 namespace detail {
+template <class S>
 class schema_reader {
 public:
   explicit schema_reader(std::string_view text) : text_(text) {}
-  operator_schema read() {
-    operator_schema s;
+  S read() {
+    S s;
     s.name = word("the operator's name", ":.");
     expect("(");
     bool keyword_only = false;
@@ -132,9 +135,13 @@ private:
 };
 } // namespace detail
 
-inline operator_schema operator_schema::parse(std::string_view text) { return detail::schema_reader(text).read(); }
+template <class S>
+S operator_schema::parse(std::string_view text) {
+  return detail::schema_reader<S>(text).read();
+}
 
-inline std::string to_string(operator_schema const& s) {
+template <class>
+std::string to_string(operator_schema const& s) {
   auto const one = [](schema_argument const& a) {
     std::string t = a.type.substr(0, a.type.find_first_of("[?"));
     if (!a.alias.empty()) t += "(" + a.alias + (a.mutated ? "!)" : ")");

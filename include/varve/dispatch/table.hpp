@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
 #include <varve/dispatch/handle.hpp>
@@ -15,7 +16,7 @@ auto rebound(attributes const& at) {
   else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
 }
 [[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
-  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter + "; add it to its rules<>").c_str());
+  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter + "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl").c_str());
 }
 
 /// The rules of an operator instantiated on tensors: the same text as for static values.
@@ -112,26 +113,12 @@ inline table_entry*& first_table() {
   static table_entry* first = nullptr;
   return first;
 }
-/// Held while the list of tables is read or changed; both are short.
-class table_lock {
-public:
-  table_lock() {
-    while (busy().test_and_set(std::memory_order_acquire)) {}
-  }
-  table_lock(table_lock const&) = delete;
-  table_lock& operator=(table_lock const&) = delete;
-  ~table_lock() { busy().clear(std::memory_order_release); }
-
-private:
-  static std::atomic_flag& busy() {
-    static std::atomic_flag flag = ATOMIC_FLAG_INIT;
-    return flag;
-  }
-};
+/// Held while the list of tables, or what is registered for them, is read or changed.
+inline constinit spin_lock lock_of_tables;
 struct table_registration {
   table_entry entry;
   explicit table_registration(op_table const* t) : entry{t, nullptr} {
-    table_lock const held;
+    spin_lock::held const on(lock_of_tables);
     entry.next = first_table();
     first_table() = &entry;
   }
@@ -163,14 +150,18 @@ op_table const* registered_table() {
   (void)&registration<Tag, Facts>;
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
+/// The lock must be held.
+inline op_table const* table_named(char const* name) {
+  if (std::strncmp(name, "aten::", 6) == 0) name += 6;
+  for (auto* e = first_table(); e; e = e->next)
+    if (std::strcmp(e->table->name, name) == 0) return e->table;
+  return nullptr;
+}
 } // namespace detail
 
 inline op_table const* ops::find(char const* name) {
-  if (std::strncmp(name, "aten::", 6) == 0) name += 6;
-  detail::table_lock const held;
-  for (auto* e = detail::first_table(); e; e = e->next)
-    if (std::strcmp(e->table->name, name) == 0) return e->table;
-  return nullptr;
+  detail::spin_lock::held const on(detail::lock_of_tables);
+  return detail::table_named(name);
 }
 
 } // namespace varve

@@ -108,7 +108,7 @@ VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_s
       return y;
   }
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept").c_str());
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept; let the mode's process return a tensor, for instance op(args)").c_str());
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
@@ -148,7 +148,7 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
   }
   std::string tried;
   for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried).c_str());
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried + "; let the dispatch of one of them return a tensor").c_str());
 }
 } // namespace detail
 

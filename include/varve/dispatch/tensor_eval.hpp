@@ -11,8 +11,9 @@ namespace detail {
 /// How the elements of a tensor are laid out, for kernels that walk over a broadcast shape.
 inline kernel::operand operand_of(tensor const& t, index_t const* strides) { return {t.raw(), strides, itemsize(t.dtype())}; }
 
-/// A copy in another dtype, contiguous.
-VARVE_NOINLINE inline tensor converted(tensor const& t, dtype type) {
+/// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the conversions of all pairs of dtypes.)
+template <class = void>
+VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   tensor r = tensor::empty(t.sizes(), type);
   kernel::convert<>(t.sizes(), operand_of(r, r.strides().v), type, operand_of(t, t.strides().v), t.dtype());
   return r;
@@ -67,7 +68,8 @@ VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const
 }
 
 /// The general case: operands of other dtypes are converted, shapes broadcast.
-VARVE_NOINLINE inline tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
   constexpr int most = 4;
   tensor const* in[most];
   tensor copies[most];
@@ -97,7 +99,8 @@ VARVE_NOINLINE inline tensor run_pointwise_general(pointwise_info const& f, tens
   return out;
 }
 /// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
-VARVE_NOINLINE inline tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   tensor const& first = *x[0];
   dtype const t = first.dtype();
   bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();

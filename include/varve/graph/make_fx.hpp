@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <vector>
-#include <functional>
 #include <varve/core/tree.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/interpret.hpp>
@@ -55,7 +54,8 @@ struct trace_layer : layer {
     return t;
   }
   /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<std::function<boxed_args(boxed_args const&)>> const& functions) {
+  template <class = void>
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions) {
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;

@@ -174,8 +174,8 @@ struct boxed_hop_pull {
 /// A run-time `grad` that records such calls.
 template <class = void>
 struct recording_level : dynamic_level {
-  template <class I>
-  boxed_args record_hop(I const&, boxed_cond const& op, boxed_args const& y, boxed_args const& p, boxed_tracked const& t) const {
+  template <class I, class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
+  boxed_args record_hop(I const&, boxed_cond const& op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
     if (!t.any || !records()) return y;
     std::vector<edge> edges;
     for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());

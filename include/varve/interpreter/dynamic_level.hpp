@@ -113,8 +113,8 @@ struct dynamic_level {
     }
     return r;
   }
-  template <class I>
-  tensor record(I const&, boxed_op const& op, tensor const& y, boxed_tracked const& t) const {
+  template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
+  tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
     if (!t.any || !records() || !op.table->differentiable || !is_floating(y.dtype())) return y;
     auto const edge_of = [&](int i) { return mine((*t.of)[i]) && (*t.of)[i].history() ? &(*t.of)[i].history() : nullptr; };
     return tracked_value(y, detail::edge_to(detail::operator_node::make(op, y, t.primal, edge_of)));

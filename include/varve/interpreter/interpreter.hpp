@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <vector>
 #include <varve/dispatch/library.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
@@ -84,9 +83,10 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
 }
 
 /// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
-inline std::vector<interpreter> dynamic_layer_stack() {
-  std::vector<interpreter> r;
-  for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), interpreter(*l));
+template <class I = interpreter> // a template only to cost nothing unless used
+std::vector<I> dynamic_layer_stack() {
+  std::vector<I> r;
+  for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), I(*l));
   return r;
 }
 

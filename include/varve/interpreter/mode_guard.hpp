@@ -25,7 +25,7 @@ struct mode_layer : layer {
 inline layer_stack& free_slot(infra_mode slot) {
   layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
   constexpr char const* names[] = {"functional", "proxy", "fake"};
-  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind).c_str());
+  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind + "; end that mode first, or use mode_guard for a user mode").c_str());
   return s;
 }
 } // namespace detail
@@ -82,13 +82,14 @@ class disable_modes {
 };
 
 /// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
-inline std::vector<layer const*> current_modes() {
-  std::vector<layer const*> r;
+template <class L = layer const> // a template only to cost nothing unless used
+std::vector<L*> current_modes() {
+  std::vector<L*> r;
   thread_state const& s = this_thread_state;
   for (int k = 2; k >= 0; --k)
     if (s.infra[k].top) r.push_back(s.infra[k].top);
   std::size_t const infra = r.size();
-  for (layer const* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
+  for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
   return r;
 }
 /// Is any mode on, and is any of them a user's? (MD-17)

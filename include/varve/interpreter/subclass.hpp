@@ -93,7 +93,7 @@ bool is(tensor const& t) {
 template <class T>
 T const& unwrap(tensor const& t) {
   if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
-    throw dispatch_error((std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str()).c_str());
+    throw dispatch_error((std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str() + "; ask by is<> first").c_str());
   return *static_cast<T const*>(t.object()->address());
 }
 
@@ -107,11 +107,12 @@ boxed_args unwrap_all(boxed_args const& x, int part = 0) {
 
 /// Makes a handler's result alias what the schema says: a mutated operand is returned itself, a view shares the storage of the operand it views (MD-16).
 /// `dispatch_error` for a schema that mixes fresh results with aliases.
-inline tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
+template <class = void>
+tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
   operator_schema const s = operator_schema::parse(std::string(op.name()) + op.schema());
   int aliased = 0;
   for (std::size_t r = 0; r < s.results.size(); ++r) aliased += s.aliased_operand(static_cast<int>(r)) >= 0;
-  if (aliased && aliased != static_cast<int>(s.results.size())) throw dispatch_error(("varve: " + to_string(s) + " mixes fresh results and aliases; its aliasing cannot be corrected").c_str());
+  if (aliased && aliased != static_cast<int>(s.results.size())) throw dispatch_error(("varve: " + to_string(s) + " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return what its results alias").c_str());
   if (!aliased) return y;
   int const k = s.aliased_operand(0);
   if (s.results[0].mutated) return x[k];

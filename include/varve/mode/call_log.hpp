@@ -136,7 +136,7 @@ private:
   int next_ = 0;
   std::vector<known_tensor> known_;
   std::vector<std::string> operators_;
-  detail::mode_lock lock_;
+  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
 };
 
 } // namespace varve

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
 #include <cstring>
 #include <vector>
+#include <varve/core/spin_lock.hpp>
 #include <varve/dispatch/handle.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/mode.hpp>
@@ -90,35 +90,6 @@ inline std::vector<unsigned char> row_major_bytes(tensor const& t) {
   });
   return r;
 }
-
-/// Held while a mode changes what it has collected: `parallel_for` and `carry` take one mode to several threads. Nothing is done in constant expressions.
-class mode_lock {
-public:
-  mode_lock() = default;
-  constexpr mode_lock(mode_lock const&) noexcept {}
-  constexpr mode_lock& operator=(mode_lock const&) noexcept { return *this; }
-  template <class F>
-  constexpr void operator()(F const& f) {
-    if (std::is_constant_evaluated()) f();
-    else locked(f);
-  }
-
-private:
-  template <class F>
-  void locked(F const& f) {
-    struct holder {
-      std::atomic_flag& busy;
-      explicit holder(std::atomic_flag& b) : busy(b) {
-        while (busy.test_and_set(std::memory_order_acquire)) {}
-      }
-      holder(holder const&) = delete;
-      holder& operator=(holder const&) = delete;
-      ~holder() { busy.clear(std::memory_order_release); }
-    } const held(busy_);
-    f();
-  }
-  std::atomic_flag busy_{};
-};
 
 constexpr bool same_text(char const* a, char const* b) {
   for (; *a && *a == *b; ++a, ++b) {}

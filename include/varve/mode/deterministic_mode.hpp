@@ -81,7 +81,7 @@ private:
   }
   deterministic_options options_;
   std::vector<std::string> refused_;
-  detail::mode_lock lock_;
+  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
 };
 
 } // namespace varve

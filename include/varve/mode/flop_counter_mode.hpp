@@ -153,7 +153,7 @@ private:
   custom custom_[most_formulas]{};
   int count_ = 0, formulas_ = 0;
   bool elementwise_;
-  detail::mode_lock lock_;
+  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
 };
 
 } // namespace varve

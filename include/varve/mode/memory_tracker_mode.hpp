@@ -96,7 +96,7 @@ private:
   std::size_t peak_seen_ = 0;
   std::string peak_operator_;
   std::vector<row> rows_;
-  detail::mode_lock lock_;
+  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
 };
 
 } // namespace varve

@@ -188,7 +188,7 @@ private:
   bool owns_ = false, any_ = false;
   std::vector<row> rows_;
   flop_counter_mode flops_{true};
-  detail::mode_lock lock_;
+  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
 };
 
 inline profiler_span::profiler_span(profiler_mode& to, std::string name) : to_(to), name_(std::move(name)) {

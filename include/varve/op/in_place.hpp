@@ -51,7 +51,8 @@ VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, tenso
   for (int k = 0; k < s.n; ++k)
     if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
 }
-VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
+template <class = void>
+VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
   tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
   dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
