@@ -3,7 +3,11 @@
 /// @file
 /// Everything but the optional adapters of `interop/`.
 #include <varve/autograd/backward.hpp>
+#include <varve/autograd/checkpoint.hpp>
 #include <varve/autograd/function.hpp>
+#include <varve/autograd/gradcheck.hpp>
+#include <varve/autograd/multi_grad_hook.hpp>
+#include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/autograd/version.hpp>
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <thread>
-#include <varve/autograd/hooks.hpp>
+#include <varve/autograd/anomaly.hpp>
 #include <varve/interpreter/view_history.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
@@ -69,7 +69,7 @@ void add_to_gradient(T& sum, T const& g) {
 }
 /// Eager autograd, switched on by the first leaf.
 template <class = void>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<>, &history_of_base<>, [](edge const& e) { node_extra<>::of(*e.to()).retain(e.nr()); }};
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<>, &history_of_base<>, [](edge const& e) { node_extra<>::of(*e.to()).retain(e.nr()); }, &note_call<>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
@@ -167,6 +167,18 @@ inline void tensor::set_data(tensor const& y) const {
     leaf->extra = nullptr;
     set_history(detail::edge_to(fresh));
   }
+}
+
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may ask for; nothing when `from` requires none (FN-35).
+template <class T = tensor>
+void mirror_autograd_meta(T const& from, T const& to) {
+  if (!from.requires_grad()) return;
+  if (from.is_leaf()) {
+    to.requires_grad_();
+    return;
+  }
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args { throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history"); };
+  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
 
 } // namespace varve

@@ -51,6 +51,19 @@ struct layer_stack {
   dispatch_key key;
 };
 
+/// What replaces the values that eager nodes keep: the innermost scope of `saved_tensors_hooks` (AG-23).
+struct packed_value {
+  virtual ~packed_value() = default;
+  virtual tensor unpack() = 0;
+};
+struct saved_hooks_scope {
+  saved_hooks_scope* below = nullptr;
+  virtual packed_value* pack(tensor const& t) = 0;
+
+protected:
+  ~saved_hooks_scope() = default;
+};
+
 /// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
 enum class infra_mode : unsigned char { functional, proxy, fake };
 
@@ -72,6 +85,9 @@ struct thread_state {
   std::uint64_t next_id = 0;
   /// Are operators recorded (`torch.is_grad_enabled`)?
   bool grad_mode = true;
+  saved_hooks_scope* saved_hooks = nullptr;
+  /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
+  bool anomaly = false, check_nan = false;
   /// Number of the next node that this thread records.
   std::uint64_t next_node = 1;
 

@@ -188,6 +188,8 @@ boxed_args record_custom(boxed_custom_function const& f, std::vector<edge> edges
         if (y[k].is(x[i]) && t.is(y[k]) && !(c->dirty_operands >> i & 1))
           throw autograd_error((std::string("varve: ") + f.name() + ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it").c_str());
   edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), label.c_str()));
+  if (this_thread_state.anomaly)
+    if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
   for (int k = 0; k < y.size(); ++k)
     r.push_back(is_floating(y[k].dtype()) && !(c->constant_results >> k & 1) ? close(y[k], *c, edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);

@@ -52,6 +52,8 @@ struct eager_level {
     auto* const n = detail::operator_node::make({op.table, op.at}, keeps_result ? y.alias() : y, t.primal, edge_of);
     n->eager = true;
     y.set_history(detail::edge_to(n));
+    if (this_thread_state.anomaly) [[unlikely]]
+      detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
     return y;
   }
 };
@@ -106,6 +108,8 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   tensor const y = redispatch(op, below, x);
   auto* const n = operator_node::make(op, y.alias(), before, [&](int i) { return edges[i] ? &edges[i] : nullptr; });
   n->eager = true;
+  if (this_thread_state.anomaly) [[unlikely]]
+    autograd_kernels.load(std::memory_order_acquire)->note(*n);
   rebase(self, edge_to(n), edges[0]);
   return y;
 }

@@ -14,7 +14,7 @@ struct saved_value {
   std::uint32_t version;
   std::uint8_t of;      // the operand, or `result`
   bool checked;         // its elements will be read
-  bool tracked = false; // it had a history
+  packed_value* packed = nullptr;
 };
 
 [[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
@@ -77,9 +77,9 @@ struct operator_node : grad_node {
       if (stands_in >> i & 1) continue;
       bool const read = keep >> i & 1;
       bool const small = x[i].numel() * itemsize(x[i].dtype()) <= 64;
-      r->keep(read || small ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), static_cast<std::uint8_t>(i), read, edge_of(i));
+      r->keep(read || small ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), static_cast<std::uint8_t>(i), read);
     }
-    if (keep >> saved_value::result & 1) r->keep(y, saved_value::result, true, false);
+    if (keep >> saved_value::result & 1) r->keep(y, saved_value::result, true);
     r->facts = static_cast<std::uint8_t>(op.at->count);
     index_t* w = r->fact;
     for (int k = 0; k < op.at->count; ++k) {
@@ -89,8 +89,26 @@ struct operator_node : grad_node {
     }
     return r;
   }
-  void keep(tensor const& t, std::uint8_t of, bool checked, bool tracked) {
-    new (saved + kept++) saved_value{t, checked ? t.version() : 0, of, checked, tracked};
+  void keep(tensor const& t, std::uint8_t of, bool checked) {
+    std::uint32_t const version = checked ? t.version() : 0;
+    auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
+    packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
+    new (saved + kept++) saved_value{p ? tensor() : t, version, of, checked, p};
+  }
+  VARVE_COLD static packed_value* pack(saved_hooks_scope& hooks, tensor const& t) {
+    std::uint32_t const before = t.version();
+    saved_hooks_scope* const outer = this_thread_state.saved_hooks;
+    this_thread_state.saved_hooks = nullptr; // what packing records is kept as it is
+    struct restore {
+      saved_hooks_scope* s;
+      ~restore() { this_thread_state.saved_hooks = s; }
+    } const after{outer};
+    packed_value* const p = hooks.pack(t);
+    if (t.version() != before) {
+      delete p;
+      throw autograd_error("varve: saved_tensors_hooks: the pack hook modified its input in place");
+    }
+    return p;
   }
 
   attributes attributes_of() const {
@@ -105,6 +123,8 @@ struct operator_node : grad_node {
   }
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
+    if (s.packed) [[unlikely]]
+      return s.packed->unpack();
     if (s.checked && s.value.version() != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
@@ -131,11 +151,18 @@ struct operator_node : grad_node {
     auto& self = static_cast<operator_node&>(n);
     if (self.released) return;
     self.released = true;
-    for (int k = 0; k < self.kept; ++k) self.saved[k].value = tensor();
+    for (int k = 0; k < self.kept; ++k) {
+      self.saved[k].value = tensor();
+      delete self.saved[k].packed;
+      self.saved[k].packed = nullptr;
+    }
   }
   static void destroy(grad_node* n) {
     auto* self = static_cast<operator_node*>(n);
-    for (int k = 0; k < self->kept; ++k) self->saved[k].~saved_value();
+    for (int k = 0; k < self->kept; ++k) {
+      delete self->saved[k].packed;
+      self->saved[k].~saved_value();
+    }
     for (int i = 0; i < self->operands; ++i) self->next[i].~edge();
     if (self->extra) drop_extra(self->extra);
     std::size_t const n_bytes = self->bytes;

@@ -19,8 +19,15 @@ inline constexpr struct full_like_t {
   template <value X, number N>
   constexpr auto operator()(X const& x, N v) const {
     using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), v); }) return B::full_on(detail::base_value(x), v);
-    else return made(x, B::full(shape_of(x), type_fact(x), v));
+    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(shape_of(x)), v); }) return B::full_on(detail::base_value(x), to_dims(shape_of(x)), v);
+    else return of_shape(x, shape_of(x), v);
+  }
+  /// ... of another shape.
+  template <value X, fact S, number N>
+  static constexpr auto of_shape(X const& x, S const& sizes, N v) {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(sizes), v); }) return B::full_on(detail::base_value(x), to_dims(sizes), v);
+    else return made(x, B::full(sizes, type_fact(x), v));
   }
 
 private:
@@ -38,6 +45,14 @@ inline constexpr struct zeros_like_t {
     return full_like(x, 0);
   }
 } zeros_like{};
+
+/// Zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
+inline constexpr struct new_zeros_t {
+  template <value X, fact S>
+  constexpr auto operator()(X const& x, S const& sizes) const {
+    return full_like.of_shape(x, sizes, 0);
+  }
+} new_zeros{};
 
 /// Ones with the shape and dtype of another value.
 inline constexpr struct ones_like_t {

@@ -54,6 +54,7 @@ template <class = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+    if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
     layer_.records = true;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
