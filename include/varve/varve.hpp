@@ -4,6 +4,7 @@
 /// Everything but the optional adapters of `interop/`.
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
+#include <varve/autograd/forward_ad.hpp>
 #include <varve/autograd/function.hpp>
 #include <varve/autograd/gradcheck.hpp>
 #include <varve/autograd/multi_grad_hook.hpp>

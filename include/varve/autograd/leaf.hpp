@@ -81,7 +81,7 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
   detail::refuse_inside_transform("requires_grad_", *this);
-  if (this_thread_state.transforms.top) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   detail::autograd_kernels.store(&detail::eager_autograd<>, std::memory_order_release);
   detail::accumulate_grad::add_to.store(&detail::add_to_gradient<>, std::memory_order_release);
   if (!is_leaf()) {

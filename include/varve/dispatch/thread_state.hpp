@@ -38,6 +38,8 @@ struct layer {
   bool outer_grad_mode = true;
   /// ... and are they at its own? Of the thread that took it off its stack last.
   bool grad_mode = true;
+  /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
+  bool is_dual_level = false;
   /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
   bool records = false;
   /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
@@ -112,6 +114,13 @@ inline std::uint64_t next_layer_id() {
   std::uint64_t& next = this_thread_state.next_id;
   if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
   return next++;
+}
+
+/// Is a transform at work on this thread?
+inline bool inside_transform() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (!l->is_dual_level) return true;
+  return false;
 }
 
 namespace detail {
