@@ -9,21 +9,21 @@ namespace varve::forward_ad {
 
 /// In this scope tensors may be dual: `make_dual` gives them tangents, operators compute tangents along. One scope at a time: a second is `transform_error` (AG-26). Values that
 /// leave the scope lose their tangents. Eager autograd goes on: primals and tangents may require gradients (AG-29).
-class dual_level {
+template <class = void>
+class dual_level_scope {
 public:
-  dual_level() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
+  dual_level_scope() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
     layer_.is_dual_level = true;
-    current() = this;
+    current() = &layer_;
   }
-  dual_level(dual_level const&) = delete;
-  dual_level& operator=(dual_level const&) = delete;
-  ~dual_level() { current() = nullptr; }
+  dual_level_scope(dual_level_scope const&) = delete;
+  dual_level_scope& operator=(dual_level_scope const&) = delete;
+  ~dual_level_scope() { current() = nullptr; }
 
-  static dual_level*& current() {
-    static constinit thread_local dual_level* level = nullptr;
+  static layer*& current() {
+    static constinit thread_local layer* level = nullptr;
     return level;
   }
-  layer& self() { return layer_; }
 
 private:
   static layer_stack& prepared() {
@@ -33,11 +33,12 @@ private:
   detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
   pushed on_;
 };
+using dual_level = dual_level_scope<>;
 
 namespace detail {
 inline layer& level_of(char const* who) {
   if (!dual_level::current()) throw transform_error((std::string("varve: ") + who + ": no dual_level is there; dual tensors live in the scope of one").c_str());
-  return dual_level::current()->self();
+  return *dual_level::current();
 }
 } // namespace detail
 
