@@ -16,6 +16,7 @@
 #include <varve/fwd.hpp>
 #include <varve/graph/fuse.hpp>
 #include <varve/graph/interpret.hpp>
+#include <varve/graph/linearize.hpp>
 #include <varve/graph/make_fx.hpp>
 #include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
@@ -27,7 +28,9 @@
 #include <varve/interpreter/stack_of.hpp>
 #include <varve/interpreter/subclass.hpp>
 #include <varve/op/all.hpp>
+#include <varve/transform/chunked.hpp>
 #include <varve/transform/closure.hpp>
+#include <varve/transform/functional_call.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jacobian.hpp>
 #include <varve/transform/jvp.hpp>
