@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <thread>
+#include <varve/core/spin_lock.hpp>
 #include <varve/autograd/anomaly.hpp>
 #include <varve/interpreter/view_history.hpp>
 #include <varve/op/detach.hpp>
@@ -14,29 +14,19 @@ namespace detail {
 /// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
 struct accumulate_grad : grad_node {
   tensor grad;
-  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+  spin_lock busy; // backward passes of several threads may arrive here
 
   static grad_node_type const type_;
   /// How gradients are added; known once there is a leaf.
   static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
 
   accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
-  /// Backward passes of several threads may arrive here.
-  struct lock {
-    accumulate_grad& leaf;
-    explicit lock(accumulate_grad& n) : leaf(n) {
-      while (leaf.busy.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
-    }
-    lock(lock const&) = delete;
-    lock& operator=(lock const&) = delete;
-    ~lock() { leaf.busy.clear(std::memory_order_release); }
-  };
   tensor get() {
-    lock const held(*this);
+    spin_lock::held const on(busy);
     return grad;
   }
   void set(tensor g) {
-    lock const held(*this);
+    spin_lock::held const on(busy);
     tensor old = static_cast<tensor&&>(grad);
     grad = static_cast<tensor&&>(g);
     g = static_cast<tensor&&>(old);
@@ -44,7 +34,7 @@ struct accumulate_grad : grad_node {
   static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
     if (!g[0].defined()) return {};
     auto& self = static_cast<accumulate_grad&>(n);
-    lock const held(self);
+    spin_lock::held const on(self.busy);
     add_to.load(std::memory_order_acquire)(self.grad, static_cast<tensor const&>(g[0]));
     return {};
   }
@@ -68,8 +58,9 @@ void add_to_gradient(T& sum, T const& g) {
   else add_(sum, g);
 }
 /// Eager autograd, switched on by the first leaf.
-template <class = void>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<>, &history_of_base<>, [](edge const& e) { node_extra<>::of(*e.to()).retain(e.nr()); }, &note_call<>};
+template <class On>
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
+                                               [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
@@ -82,8 +73,8 @@ template <class T>
 tensor const& tensor::requires_grad_(T on) const {
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  detail::autograd_kernels.store(&detail::eager_autograd<>, std::memory_order_release);
-  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<>, std::memory_order_release);
+  detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
+  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
   if (!is_leaf()) {
     if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
     return *this;

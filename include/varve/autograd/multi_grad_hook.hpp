@@ -12,8 +12,9 @@ enum class multi_grad_hook_mode { all, any };
 class multi_hook_handle {
 public:
   explicit multi_hook_handle(std::vector<hook_handle> h) : handles_(std::move(h)) {}
+  template <class = void>
   void remove() {
-    for (auto& h : handles_) h.remove();
+    for (auto& h : handles_) h.template remove<>();
   }
 
 private:

@@ -142,7 +142,7 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(full_op_zeros(m)));
+      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context->materialize) return {};
     boxed_args r = [&] {
@@ -169,7 +169,9 @@ struct custom_pull {
     }
     return r;
   }
-  static T full_op_zeros(meta const& m) { return T(full(m.sizes, 0, m.type)); }
+  static T zeros_of(meta const& m) {
+    return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
+  }
   void release() { context->saved = boxed_args(); }
 };
 

@@ -52,7 +52,8 @@ VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims 
   for (int k = 0; k < s.n; ++k)
     if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
 }
-VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
+template <class = void>
+VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
   tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
   dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
@@ -105,7 +106,7 @@ struct mutation {
     meta const m = F::shape({}, in, arity);
     check_in_place(Functional::op_name, x, m.sizes, m.type);
     tensor const* const operands[] = {&x, &y...};
-    return write_directly(info_of<Functional>, operands) ? x : write_into(x, evaluate_tensor(bound<Functional>{}, x, y...));
+    return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
   }
 };
 } // namespace detail
@@ -138,7 +139,8 @@ struct rules<copy__t> {
   static constexpr auto batch(Op const& op, N const&, X const& x, O const& o) {
     return op(x.value, align(o, logical_rank_fact(x)));
   }
-  static tensor make(attributes const&, tensor const& x, tensor const& y) {
+  template <class Y>
+  static tensor make(attributes const&, tensor const& x, Y const& y) {
     detail::check_in_place("copy_", x, y.sizes(), dtype::bool_);
     return detail::write_into(x, y);
   }
