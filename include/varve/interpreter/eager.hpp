@@ -44,13 +44,7 @@ struct eager_level {
       edge const& e = detail::eager_history(t.primal[i]);
       return e ? &e : nullptr;
     };
-    bool const keeps_result = [&] {
-      for (int i = 0; i < t.primal.size(); ++i)
-        if (op.table->saved.of[i] >> detail::saved_value::result & 1) return true;
-      return false;
-    }();
-    auto* const n = detail::operator_node::make({op.table, op.at}, keeps_result ? y.alias() : y, t.primal, edge_of);
-    n->eager = true;
+    auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
     y.set_history(detail::edge_to(n));
     if (this_thread_state.anomaly) [[unlikely]]
       detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
@@ -106,8 +100,7 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) before[i] = contiguous_copy(x[i]);
   tensor const y = redispatch(op, below, x);
-  auto* const n = operator_node::make(op, y.alias(), before, [&](int i) { return edges[i] ? &edges[i] : nullptr; });
-  n->eager = true;
+  auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
   if (this_thread_state.anomaly) [[unlikely]]
     autograd_kernels.load(std::memory_order_acquire)->note(*n);
   rebase(self, edge_to(n), edges[0]);

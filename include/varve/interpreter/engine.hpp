@@ -7,6 +7,7 @@
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/recorded_call.hpp>
 #include <varve/op/add.hpp>
+#include <varve/op/in_place.hpp>
 
 namespace varve {
 
@@ -26,6 +27,7 @@ public:
   ~backward_run() {
     current() = outer_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
+    for (auto& t : tasks_) delete t.rest;
   }
 
   /// The cotangent of a result joins.
@@ -45,7 +47,7 @@ public:
   void run() {
     if (!captures_.empty()) find_needed();
     std::vector<std::uint32_t> ready;
-    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].sequence < tasks_[b].sequence; };
+    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].at->sequence < tasks_[b].at->sequence; };
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)
       if (tasks_[k].waiting == 0) ready.push_back(k);
     std::make_heap(ready.begin(), ready.end(), later);
@@ -54,8 +56,8 @@ public:
       std::uint32_t const k = ready.back();
       ready.pop_back();
       grad_node& n = *tasks_[k].at;
-      boxed_args g = static_cast<boxed_args&&>(tasks_[k].cotangents);
-      while (g.size() < n.results) g.push_back(tensor());
+      boxed_args g(static_cast<T&&>(tasks_[k].first));
+      if (n.results > 1) take_rest(tasks_[k], g);
       if (n.extra) n.extra->arrived(n, g);
       if (tasks_[k].is_captured) hand_out(n, g);
       boxed_args out;
@@ -64,7 +66,8 @@ public:
         bool few[usual];
         std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
         bool* const wanted = many ? many.get() : few;
-        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && tasks_[find(n.next[i].to())].wanted();
+        bool const all = captures_.empty();
+        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
         if (n.extra) n.extra->before(n, g);
         grad_node* const above = this_node();
         this_node() = &n;
@@ -117,10 +120,10 @@ private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct task {
     grad_node* at;
-    std::uint64_t sequence;
+    T first;                     // the cotangent of result 0
+    boxed_args* rest = nullptr;  // of the others, from 1 on
     std::uint32_t waiting = 0;
     bool needed = true, is_captured = false;
-    boxed_args cotangents;
     bool wanted() const { return needed || is_captured; }
   };
   struct capture_t {
@@ -143,7 +146,7 @@ private:
   }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
-    tasks_.push_back({n, n->sequence, 0, true, false, {}});
+    tasks_.push_back({n, {}});
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
     else index_.emplace(n, k);
     return k;
@@ -195,10 +198,22 @@ private:
     }
   }
   void give(std::uint32_t k, std::uint32_t nr, T const& g) {
-    boxed_args& c = tasks_[k].cotangents;
-    while (c.size() <= static_cast<int>(nr)) c.push_back(tensor());
-    tensor& sum = c[static_cast<int>(nr)];
-    sum = sum.defined() ? T(add(static_cast<T const&>(sum), g)) : g;
+    T* sum = &tasks_[k].first;
+    if (nr > 0) [[unlikely]] {
+      if (!tasks_[k].rest) tasks_[k].rest = new boxed_args;
+      while (tasks_[k].rest->size() < static_cast<int>(nr)) tasks_[k].rest->push_back(tensor());
+      sum = &(*tasks_[k].rest)[static_cast<int>(nr) - 1];
+    }
+    if (!sum->defined()) *sum = g;
+    else if (sum->is_unique() && is_plain(*sum) && is_plain(g) && sum->is_contiguous() && sum->dtype() == g.dtype() && sum->sizes() == g.sizes()) add_(*sum, g); // nobody else sees it
+    else *sum = T(add(static_cast<T const&>(*sum), g));
+  }
+  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  static void take_rest(task& t, boxed_args& g) {
+    int const n = t.at->results - 1;
+    for (int i = 0; i < n; ++i) g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
+    delete t.rest;
+    t.rest = nullptr;
   }
   /// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
   VARVE_COLD static boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
