@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/op/cat.hpp>
+#include <varve/op/randn.hpp>
 #include <varve/op/slice.hpp>
 #include <varve/transform/jacobian.hpp>
 #include <varve/transform/vmap.hpp>

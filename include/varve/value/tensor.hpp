@@ -207,4 +207,3 @@ inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number
 } // namespace varve
 
 #include <varve/value/tensor_block.hpp> // the members, which need the block
-#include <varve/value/tensor_history.hpp>

@@ -272,3 +272,5 @@ inline void tensor::alias_storage_of(tensor const& o) const {
 }
 
 } // namespace varve
+
+#include <varve/value/tensor_history.hpp> // further members
