@@ -43,7 +43,7 @@ void chain_backward(benchmark::State& state) {
   }
   state.counters["allocations_per_operator"] = static_cast<double>(allocations - before) / (10.0 * static_cast<double>(state.iterations()));
 }
-/// A chain of products and sums with `range(0)` operators: forward alone, nothing recorded; and with its gradient.
+/// A chain of products and sums with `range(0)` operators: forward alone, nothing recorded; recorded, and the graph let go; and with its gradient.
 tensor deep(tensor const& x, tensor const& w, vv::index_t n) {
   tensor r = x;
   for (vv::index_t k = 0; k < n; k += 2) r = r * w + x;
@@ -51,6 +51,14 @@ tensor deep(tensor const& x, tensor const& w, vv::index_t n) {
 }
 void deep_forward(benchmark::State& state) {
   tensor const x = ramp({4}), w = ramp({4});
+  for (auto _ : state) {
+    tensor r = deep(x, w, state.range(0));
+    benchmark::DoNotOptimize(r);
+  }
+}
+void deep_recorded(benchmark::State& state) {
+  tensor const x = ramp({4}), w = ramp({4});
+  x.requires_grad_();
   for (auto _ : state) {
     tensor r = deep(x, w, state.range(0));
     benchmark::DoNotOptimize(r);
@@ -66,25 +74,26 @@ void deep_gradient(benchmark::State& state) {
 }
 } // namespace
 
-void* operator new(std::size_t n) {
+[[gnu::noinline]] void* operator new(std::size_t n) {
   ++allocations;
   if (void* p = std::malloc(n ? n : 1)) return p;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t n, std::align_val_t a) {
+[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t a) {
   ++allocations;
   std::size_t const align = static_cast<std::size_t>(a);
   if (void* p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 BENCHMARK(add_eager)->Name("autograd/add");
 BENCHMARK(chain_backward)->Name("autograd/chain_10");
 BENCHMARK(deep_forward)->Name("autograd/deep_forward")->Arg(10)->Arg(1000)->Arg(100000)->Arg(1000000);
+BENCHMARK(deep_recorded)->Name("autograd/deep_recorded")->Arg(10)->Arg(1000)->Arg(100000)->Arg(1000000);
 BENCHMARK(deep_gradient)->Name("autograd/deep_gradient")->Arg(10)->Arg(1000)->Arg(100000)->Arg(1000000);
 
 BENCHMARK_MAIN();

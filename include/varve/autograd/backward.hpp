@@ -21,7 +21,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(T(y.detach()));
+      g = ones_like(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());

@@ -179,14 +179,28 @@ struct backend<detail::tensor_base> {
   static tensor arange(tensor const& like, dims const& n);
 
 private:
+  /// The result of a call that eager autograd alone watches, which writes it down.
+  template <class Op, class... X>
+  static tensor recorded(Op const& op, tensor y, X const&... x) {
+    detail::autograd_hooks const& h = *detail::autograd_kernels.load(std::memory_order_acquire);
+    if constexpr (Op::facts == 0) {
+      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, y, boxed_args(x...));
+    } else {
+      attributes const at = op.boxed();
+      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &at}, y, boxed_args(x...));
+    }
+    return y;
+  }
   /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
   static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
     unsigned const seen = (x.keys().bits | ... | 0u) & watched;
-    if (this_thread_state.quiet() && (!seen || (seen == dispatch_key_set::history_bit && !(x.requires_grad() || ...))) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
-      return evaluate_tensor(op, x...);
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]] {
+      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
+      if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) return recorded(op, evaluate_tensor(op, x...), x...);
+    }
     auto const args = [&] {
       if constexpr (sizeof...(X) > 0) return boxed_args(x...);
       else return boxed_args();

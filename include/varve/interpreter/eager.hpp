@@ -106,6 +106,11 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   rebase(self, edge_to(n), edges[0]);
   return y;
 }
+/// ... a call whose result is there, by the same text.
+VARVE_NOINLINE inline void record_done(boxed_op const& op, tensor const& y, boxed_args const& x) {
+  eager_level const level;
+  level.record(level, op, y, level.open_tracked(x));
+}
 /// What happens at the autograd key: recorded when an operand has a history.
 VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);

@@ -20,7 +20,10 @@ public:
   /// `keep`: saved values are kept for another run.
   explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
     current() = this;
-    tasks_.reserve(32);
+    mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
+    tasks_.clear();
+    ready_.clear();
+    open_.clear();
   }
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
@@ -28,6 +31,8 @@ public:
     current() = outer_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
+    tasks_.clear();
+    if (tasks_.capacity() <= 4096) mine_.swap(spare());
   }
 
   /// The cotangent of a result joins.
@@ -46,15 +51,14 @@ public:
 
   void run() {
     if (!captures_.empty()) find_needed();
-    std::vector<std::uint32_t> ready;
     auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].at->sequence < tasks_[b].at->sequence; };
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) ready.push_back(k);
-    std::make_heap(ready.begin(), ready.end(), later);
-    while (!ready.empty()) {
-      std::pop_heap(ready.begin(), ready.end(), later);
-      std::uint32_t const k = ready.back();
-      ready.pop_back();
+      if (tasks_[k].waiting == 0) ready_.push_back(k);
+    std::make_heap(ready_.begin(), ready_.end(), later);
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), later);
+      std::uint32_t const k = ready_.back();
+      ready_.pop_back();
       grad_node& n = *tasks_[k].at;
       boxed_args g(static_cast<T&&>(tasks_[k].first));
       if (n.results > 1) take_rest(tasks_[k], g);
@@ -84,8 +88,8 @@ public:
         std::uint32_t const to = find(n.next[i].to());
         if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
         if (--tasks_[to].waiting == 0) {
-          ready.push_back(to);
-          std::push_heap(ready.begin(), ready.end(), later);
+          ready_.push_back(to);
+          std::push_heap(ready_.begin(), ready_.end(), later);
         }
       }
     }
@@ -155,17 +159,17 @@ private:
   std::uint32_t discover(grad_node* root) {
     if (std::uint32_t const k = find(root); k != none) return k;
     std::uint32_t const first = add_task(root);
-    std::vector<grad_node*> open{root};
-    while (!open.empty()) {
-      grad_node* const n = open.back();
-      open.pop_back();
+    open_.push_back(root);
+    while (!open_.empty()) {
+      grad_node* const n = open_.back();
+      open_.pop_back();
       for (int i = 0; i < n->count; ++i) {
         grad_node* const to = n->next[i].to();
         if (!to) continue;
         std::uint32_t k = find(to);
         if (k == none) {
           k = add_task(to);
-          open.push_back(to);
+          open_.push_back(to);
         }
         ++tasks_[k].waiting;
       }
@@ -251,7 +255,25 @@ private:
   bool keep_, owns_marks_;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
-  std::vector<task> tasks_;
+  /// Memory that the runs of a thread use one after the other.
+  struct lists {
+    std::vector<task> tasks;
+    std::vector<std::uint32_t> ready;
+    std::vector<grad_node*> open;
+    void swap(lists& o) {
+      tasks.swap(o.tasks);
+      ready.swap(o.ready);
+      open.swap(o.open);
+    }
+  };
+  static lists& spare() {
+    thread_local lists l;
+    return l;
+  }
+  lists mine_;
+  std::vector<task>& tasks_ = mine_.tasks;
+  std::vector<std::uint32_t>& ready_ = mine_.ready;
+  std::vector<grad_node*>& open_ = mine_.open;
   std::unordered_map<grad_node*, std::uint32_t> index_;
   std::vector<edge> roots_;
   std::vector<capture_t> captures_;
