@@ -66,6 +66,12 @@ struct operator_node : grad_node {
     std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
     auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
     for (int i = 0; i < n; ++i) new (r->next + i) edge(edges[i] ? *edges[i] : edge());
+    struct unfinished {
+      operator_node* n;
+      ~unfinished() {
+        if (n) destroy(n);
+      }
+    } guard{r}; // hooks of saved tensors may throw
     for (int i = 0; i < n; ++i) {
       if (stands_in >> i & 1) continue;
       bool const read = reads >> i & 1, little = x[i].numel() * itemsize(x[i].dtype()) <= 64;
@@ -78,6 +84,7 @@ struct operator_node : grad_node {
       *w++ = d.n;
       for (index_t i : d) *w++ = i;
     }
+    guard.n = nullptr;
     return r;
   }
   void keep(tensor const& t, int of, bool checked) {
