@@ -14,7 +14,7 @@ struct saved_value {
   std::uint32_t version;
   std::uint8_t of;      // the operand, or `result`
   bool checked;         // its elements will be read
-  bool tracked = false; // it had a history
+  bool recorded = false; // an operator made it, and its history leads there
 };
 
 [[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
@@ -24,6 +24,10 @@ struct saved_value {
   throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
                         ", is at version " + std::to_string(t.version()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
                            .c_str());
+}
+
+[[noreturn]] VARVE_COLD inline void refuse_detached(char const* name) {
+  throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
 }
 
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape.
@@ -76,8 +80,9 @@ struct operator_node : grad_node {
     for (int i = 0; i < n; ++i) {
       if (stands_in >> i & 1) continue;
       bool const read = keep >> i & 1;
-      bool const small = x[i].numel() * itemsize(x[i].dtype()) <= 64;
-      r->keep(read || small ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), static_cast<std::uint8_t>(i), read, edge_of(i));
+      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place.
+      edge const* const e = edge_of(i);
+      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), static_cast<std::uint8_t>(i), read, e && !e->to()->type->is_leaf);
     }
     if (keep >> saved_value::result & 1) r->keep(y, saved_value::result, true, false);
     r->facts = static_cast<std::uint8_t>(op.at->count);
@@ -89,8 +94,8 @@ struct operator_node : grad_node {
     }
     return r;
   }
-  void keep(tensor const& t, std::uint8_t of, bool checked, bool tracked) {
-    new (saved + kept++) saved_value{t, checked ? t.version() : 0, of, checked, tracked};
+  void keep(tensor const& t, std::uint8_t of, bool checked, bool recorded) {
+    new (saved + kept++) saved_value{t, checked ? t.version() : 0, of, checked, recorded};
   }
 
   attributes attributes_of() const {
@@ -106,6 +111,7 @@ struct operator_node : grad_node {
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
     if (s.checked && s.value.version() != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
@@ -120,7 +126,8 @@ struct operator_node : grad_node {
     }
     boxed_args x;
     tensor y = g[0];
-    if (self.released && self.kept) refuse_released(self.table->name);
+    for (int k = 0; self.released && k < self.kept; ++k)
+      if (self.saved[k].checked) refuse_released(self.table->name);
     for (int i = 0, k = 0; i < self.operands; ++i) x.push_back(k < self.kept && self.saved[k].of == i ? self.unpacked(self.saved[k++]) : g[0]);
     if (self.kept && self.saved[self.kept - 1].of == saved_value::result) y = self.unpacked(self.saved[self.kept - 1]);
     attributes const at = self.facts ? self.attributes_of() : attributes{};
@@ -131,7 +138,8 @@ struct operator_node : grad_node {
     auto& self = static_cast<operator_node&>(n);
     if (self.released) return;
     self.released = true;
-    for (int k = 0; k < self.kept; ++k) self.saved[k].value = tensor();
+    for (int k = 0; k < self.kept; ++k)
+      if (self.saved[k].checked) self.saved[k].value = tensor(); // a shape alone may serve again (AG-4)
   }
   static void destroy(grad_node* n) {
     auto* self = static_cast<operator_node*>(n);
