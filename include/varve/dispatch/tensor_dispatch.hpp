@@ -165,14 +165,14 @@ struct backend<detail::tensor_base> {
   static tensor full(S const& sizes, T const& type, N v);
   /// ... of the shape and dtype of another tensor, on its backend.
   template <number N>
-  static tensor full_on(tensor const& like, N v) {
+  static tensor full_on(tensor const& like, N v, dims const& sizes) {
     tensor const* base = &like;
     while (base->is_wrapped()) base = &base->inner();
     constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
     if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
-      return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
+      return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
     include_keys const there(base->keys() & elsewhere);
-    return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
+    return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>

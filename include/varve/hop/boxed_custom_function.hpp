@@ -160,7 +160,7 @@ struct custom_pull {
     if (!any && context->materialize) return {};
     boxed_args r = [&] {
       for (int k = 0; k < context->saved.size(); ++k)
-        if (context->saved[k].defined() && context->saved[k].version() != versions[static_cast<std::size_t>(k)]) refuse_stale(context->saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
+        if (context->saved[k].defined() && version_of(context->saved[k]) != versions[static_cast<std::size_t>(k)]) refuse_stale(context->saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
       if (!context->once) return context->backward(unpacked(), g);
       no_grad const off;
       return context->backward(unpacked(), g);
@@ -193,13 +193,14 @@ boxed_args record_custom(boxed_custom_function const& f, std::vector<edge> edges
   std::string const label = std::string(f.name()) + "Backward";
   custom_pull<T> pull{c, {}, {}, {}, label};
   for (int s = 0; E && s < c->saved.size(); ++s) {
+    refuse_inference(c->saved[s], f.name());
     pull.result_of.push_back(-1);
     for (int k = 0; k < y.size(); ++k)
       if (c->saved[s].defined() && c->saved[s].is(y[k])) pull.result_of.back() = k;
   }
   for (auto const& t : x) pull.operands.push_back(t.defined() ? meta_of(t) : meta{});
   for (auto const& t : y) pull.results.push_back(meta_of(t));
-  for (auto const& t : c->saved) pull.versions.push_back(t.defined() ? t.version() : 0);
+  for (auto const& t : c->saved) pull.versions.push_back(t.defined() ? version_of(t) : 0);
   for (int k = 0; k < y.size(); ++k)
     for (int i = 0; i < x.size(); ++i)
       for (auto const& t : c->saved)

@@ -51,11 +51,12 @@ struct eager_level {
       edge const& e = detail::eager_history(t.primal[i]);
       return e ? &e : nullptr;
     };
-    bool const keeps_result = [&] {
-      for (int i = 0; i < t.primal.size(); ++i)
-        if (op.table->saved.of[i] >> detail::saved_value::result & 1) return true;
-      return false;
-    }();
+    unsigned keep = 0;
+    for (int i = 0; i < t.primal.size(); ++i)
+      if (t.primal[i].requires_grad()) keep |= op.table->saved.of[i];
+    for (int i = 0; i < t.primal.size(); ++i)
+      if (keep >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
+    bool const keeps_result = keep >> detail::saved_value::result & 1;
     auto* const n = detail::operator_node::make({op.table, op.at}, keeps_result ? y.alias() : y, t.primal, edge_of);
     n->eager = true;
     y.set_history(detail::edge_to(n));
@@ -104,6 +105,8 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
     edges[i] = eager_history(x[i]);
     if (edges[i]) keep |= op.table->saved.of[i];
   }
+  for (int i = 0; i < x.size(); ++i)
+    if (keep >> i & 1) refuse_inference(x[i], op.name());
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
       before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes on to the history of the original

@@ -30,6 +30,18 @@ struct saved_value {
   throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
 }
 
+/// The version a saved value is checked against. Tensors made in inference mode have none; transforms may save them.
+inline std::uint32_t version_of(tensor const& t) {
+  tensor const* in = &t;
+  while (in->is_wrapped()) in = &in->inner();
+  return in->is_inference() ? 0 : in->version();
+}
+/// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
+inline void refuse_inference(tensor const& t, char const* name) {
+  if (t.defined() && t.is_inference()) [[unlikely]]
+    throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
+}
+
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape.
 struct operator_node : grad_node {
   op_table const* table;
@@ -95,7 +107,7 @@ struct operator_node : grad_node {
     return r;
   }
   void keep(tensor const& t, std::uint8_t of, bool checked, bool recorded) {
-    new (saved + kept++) saved_value{t, checked ? t.version() : 0, of, checked, recorded};
+    new (saved + kept++) saved_value{t, checked ? version_of(t) : 0, of, checked, recorded};
   }
 
   attributes attributes_of() const {
@@ -110,7 +122,7 @@ struct operator_node : grad_node {
   }
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
-    if (s.checked && s.value.version() != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();

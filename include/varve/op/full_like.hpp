@@ -12,22 +12,25 @@ constexpr auto const& base_value(X const& x) {
   if constexpr (is_seen<X>) return base_value(x.value);
   else return x;
 }
+/// Filled with a number, of a shape, and for the rest like another value.
+template <value X, class S, number N>
+constexpr auto full_of(X const& x, S const& shape, N v) {
+  using B = backend<typename decltype(base_tag<X>())::type>;
+  if constexpr (requires { B::full_on(base_value(x), v, shape); }) {
+    return B::full_on(base_value(x), v, shape);
+  } else {
+    auto r = B::full(shape, type_fact(x), v);
+    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
+    return r;
+  }
+}
 } // namespace detail
 
 /// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
 inline constexpr struct full_like_t {
   template <value X, number N>
   constexpr auto operator()(X const& x, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), v); }) return B::full_on(detail::base_value(x), v);
-    else return made(x, B::full(shape_of(x), type_fact(x), v));
-  }
-
-private:
-  template <class X, class R>
-  static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
-    return r;
+    return detail::full_of(x, shape_of(x), v);
   }
 } full_like{};
 
