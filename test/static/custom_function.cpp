@@ -75,7 +75,6 @@ static_assert(vv::grad([](auto y) { return vv::sum(vv::vmap(both, vv::in_dims<0,
 
 // Arguments that are no values, and what is kept of them.
 struct power : vv::function<power> {
-  static constexpr bool generate_vmap_rule = true;
   static constexpr auto forward(auto x, int n) {
     auto r = x;
     for (int k = 1; k < n; ++k) r = r * x;
