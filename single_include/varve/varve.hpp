@@ -6,60 +6,154 @@
 /// @file
 /// Everything but the optional adapters of `interop/`.
 
-// ---- varve/config.hpp
-/// @file
-/// Version and build switches: the only header of varve that defines macros.
+// ---- varve/autograd/leaf.hpp
+#include <thread>
 
-/// Version of the library, read by CMake and by users: major.minor.patch.
-#define VARVE_VERSION_MAJOR 0
-#define VARVE_VERSION_MINOR 1
-#define VARVE_VERSION_PATCH 0
-
-/// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision the header is looked for.
-#ifndef VARVE_USE_XSIMD
-#if defined(__has_include)
-#if __has_include(<xsimd/xsimd.hpp>)
-#define VARVE_USE_XSIMD 1
-#endif
-#endif
-#endif
-#ifndef VARVE_USE_XSIMD
-#define VARVE_USE_XSIMD 0
-#endif
-
-/// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
-#ifndef VARVE_RECYCLE_BLOCKS
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define VARVE_RECYCLE_BLOCKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define VARVE_RECYCLE_BLOCKS 0
-#endif
-#endif
-#endif
-#ifndef VARVE_RECYCLE_BLOCKS
-#define VARVE_RECYCLE_BLOCKS 1
-#endif
-
-/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
-#if defined(__OPTIMIZE__)
-#define VARVE_INLINE inline __attribute__((always_inline))
-#else
-#define VARVE_INLINE inline
-#endif
-/// Keeps error paths and drivers out of the callers' code.
-#define VARVE_COLD __attribute__((noinline, cold))
-/// Keeps a driver out of its callers' code.
-#define VARVE_NOINLINE __attribute__((noinline))
-
-// ---- varve/core/message.hpp
-#include <cstdlib>
-#include <cstring>
+// ---- varve/autograd/hooks.hpp
+#include <functional>
+#include <memory>
 #include <string>
+
+// ---- varve/interpreter/engine.hpp
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+// ---- varve/dispatch/thread_state.hpp
+#include <atomic>
+#include <cstdint>
+
+// ---- varve/core/dispatch_key.hpp
+#include <bit>
+namespace varve {
+
+/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest first (DK-1). Names are PyTorch's where it has them.
+/// `dense` and autograd exist once per backend: their keys are the product of one functionality and one backend (DK-3).
+enum class dispatch_key : std::uint8_t {
+  undefined,
+  cpu,         ///< kernels on memory of this process
+  other,       ///< a backend without an autograd key of its own
+  private_use, ///< a backend that a program registers
+  meta,        ///< shapes and dtypes without data
+  subclass,       ///< wrapper types with their own `dispatch`
+  dispatch_mode,  ///< user modes, then the infra modes
+  transform_back, ///< on while a transform hands a call down
+  functionalize,
+  inplace_or_view, ///< version counters and view metadata (DK-11)
+  autograd_cpu,
+  autograd_other,
+  autograd_private_use,
+  autograd_meta,
+  autocast,
+  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
+  pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
+  function_mode, ///< modes that see public calls, composites included (MD-22)
+  // Functionalities without a backend: in sets only.
+  dense,
+  autograd_functionality,
+  // Aliases: expand to several keys when a kernel is registered (DK-4).
+  autograd,
+  composite_implicit,
+  composite_explicit,
+  composite_explicit_non_functional
+};
+
+/// Number of keys that have a place in a dispatch table.
+inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
+
+constexpr char const* name(dispatch_key k) {
+  constexpr char const* names[] = {"undefined", "cpu", "other", "private_use", "meta", "subclass", "dispatch_mode", "transform_back", "functionalize", "inplace_or_view",
+                                   "autograd_cpu", "autograd_other", "autograd_private_use", "autograd_meta", "autocast", "transform", "pre_dispatch", "function_mode", "dense",
+                                   "autograd_functionality", "autograd", "composite_implicit", "composite_explicit", "composite_explicit_non_functional"};
+  return names[static_cast<int>(k)];
+}
+/// Does the key only stand for others?
+constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
+/// Is it the product of `dense` and a backend?
+constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
+constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta; }
+
+/// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
+struct dispatch_key_set {
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a tensor that has a history, or shares one, stops at autograd.
+  std::uint16_t bits = 0;
+
+  constexpr dispatch_key_set() = default;
+  /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
+  constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
+  template <class... K>
+    requires(sizeof...(K) > 1)
+  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
+  static constexpr dispatch_key_set of_bits(unsigned b) {
+    dispatch_key_set s;
+    s.bits = static_cast<std::uint16_t>(b);
+    return s;
+  }
+  static constexpr dispatch_key_set full() { return of_bits(all_bits); }
+  static constexpr std::uint16_t history_bit = 0x8000;
+  constexpr bool may_have_history() const { return bits & history_bit; }
+
+  constexpr bool empty() const { return bits == 0; }
+  /// Are the functionality and the backend of the key there?
+  constexpr bool has(dispatch_key k) const { return k != dispatch_key::undefined && (bits & bits_of(k)) == bits_of(k); }
+  constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
+
+  friend constexpr bool operator==(dispatch_key_set, dispatch_key_set) = default;
+  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits | b.bits); }
+  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & b.bits); }
+  /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
+  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & (backend_bits | ~b.bits)); }
+  constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
+  constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
+  /// Removes the backend of a key, whatever functionality is there.
+  constexpr dispatch_key_set without_backend(dispatch_key k) const { return of_bits(bits & ~(bits_of(k) & backend_bits)); }
+  /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
+  constexpr dispatch_key_set below(dispatch_key k) const {
+    unsigned const f = bits_of(k) & functionality_bits;
+    return of_bits(bits & (history_bit | backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
+  }
+  /// Keys of strictly higher priority.
+  constexpr dispatch_key_set above(dispatch_key k) const {
+    unsigned const f = bits_of(k) & functionality_bits;
+    return of_bits(bits & functionality_bits & ~(std::bit_floor(f) * 2 - 1));
+  }
+  /// The key that is tried first: the highest functionality, with the highest backend where it has one per backend.
+  constexpr dispatch_key highest() const {
+    unsigned const f = bits & functionality_bits;
+    if (!f) return dispatch_key::undefined;
+    int const bit = std::bit_width(f) - 1;
+    if (bit != dense_bit && bit != autograd_bit)
+      return static_cast<dispatch_key>(bit < autograd_bit ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
+                                                          : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
+    unsigned const b = bits & backend_bits;
+    if (!b) return dispatch_key::undefined;
+    return static_cast<dispatch_key>((bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) + std::bit_width(b) - 1);
+  }
+
+private:
+  static constexpr int dense_bit = 4, autograd_bit = 10;
+  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
+  static constexpr std::uint16_t bits_of(dispatch_key k) {
+    unsigned const v = static_cast<unsigned>(k);
+    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
+    if (k == dispatch_key::undefined) return 0;
+    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
+    if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
+    if (is_autograd(k)) return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
+    if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
+    if (k == dispatch_key::dense) return bit(dense_bit);
+    if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
+    return static_cast<std::uint16_t>(backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
+  }
+};
+
+/// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
+inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu};
+
+} // namespace varve
 
 // ---- varve/core/dims.hpp
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -109,6 +203,10 @@ struct dispatch_error : error {
 };
 /// A transform was used wrongly: unequal mapped sizes, a result that is no scalar, an escaped value.
 struct transform_error : error {
+  using error::error;
+};
+/// Reverse mode was asked for what it cannot give: a value overtaken by an in-place operator, a graph already freed, a leaf written to.
+struct autograd_error : error {
   using error::error;
 };
 /// An argument has a value the operator does not accept.
@@ -314,210 +412,6 @@ constexpr auto on_dims(F f, A const&... a) {
     return f(to_dims(a)...);
   }
 }
-
-} // namespace varve
-
-// ---- varve/core/message.hpp
-/// @file
-/// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
-namespace varve {
-
-namespace detail {
-VARVE_COLD inline char* copy_text(char const* text) noexcept {
-  if (!text) return nullptr;
-  std::size_t const n = std::strlen(text) + 1;
-  auto* p = static_cast<char*>(std::malloc(n));
-  if (p) std::memcpy(p, text, n);
-  return p;
-}
-} // namespace detail
-
-inline error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
-inline error::error(error const& other) noexcept : std::exception(other), text_(detail::copy_text(other.text_)) {}
-inline error& error::operator=(error const& other) noexcept {
-  if (this != &other) {
-    std::free(text_);
-    text_ = detail::copy_text(other.text_);
-  }
-  return *this;
-}
-inline error::~error() { std::free(text_); }
-
-/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
-VARVE_COLD inline std::string to_string(dims const& d) {
-  std::string s = "[";
-  for (int k = 0; k < d.n; ++k) {
-    if (k) s += ", ";
-    s += std::to_string(d.v[k]);
-  }
-  return s += "]";
-}
-
-namespace refuse {
-VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
-  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
-}
-VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
-  throw shape_error(("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
-}
-VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
-  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) + " dimensions a value may have").c_str());
-}
-VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
-  int const r = rank > 0 ? rank : 1;
-  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) + ": expected " + std::to_string(-r) +
-                     " to " + std::to_string(r - 1))
-                        .c_str());
-}
-VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
-  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " + std::to_string(size)).c_str());
-}
-VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
-  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
-}
-VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
-  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
-}
-VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
-  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
-}
-VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
-  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
-}
-VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype) {
-  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
-}
-} // namespace refuse
-
-} // namespace varve
-
-// ---- varve/dispatch/thread_state.hpp
-#include <atomic>
-
-// ---- varve/core/dispatch_key.hpp
-#include <bit>
-namespace varve {
-
-/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest first (DK-1). Names are PyTorch's where it has them.
-/// `dense` and autograd exist once per backend: their keys are the product of one functionality and one backend (DK-3).
-enum class dispatch_key : std::uint8_t {
-  undefined,
-  cpu,         ///< kernels on memory of this process
-  other,       ///< a backend without an autograd key of its own
-  private_use, ///< a backend that a program registers
-  meta,        ///< shapes and dtypes without data
-  subclass,       ///< wrapper types with their own `dispatch`
-  dispatch_mode,  ///< user modes, then the infra modes
-  transform_back, ///< on while a transform hands a call down
-  functionalize,
-  inplace_or_view, ///< version counters and view metadata (DK-11)
-  autograd_cpu,
-  autograd_other,
-  autograd_private_use,
-  autograd_meta,
-  autocast,
-  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
-  pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
-  function_mode, ///< modes that see public calls, composites included (MD-22)
-  // Functionalities without a backend: in sets only.
-  dense,
-  autograd_functionality,
-  // Aliases: expand to several keys when a kernel is registered (DK-4).
-  autograd,
-  composite_implicit,
-  composite_explicit,
-  composite_explicit_non_functional
-};
-
-/// Number of keys that have a place in a dispatch table.
-inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
-
-constexpr char const* name(dispatch_key k) {
-  constexpr char const* names[] = {"undefined", "cpu", "other", "private_use", "meta", "subclass", "dispatch_mode", "transform_back", "functionalize", "inplace_or_view",
-                                   "autograd_cpu", "autograd_other", "autograd_private_use", "autograd_meta", "autocast", "transform", "pre_dispatch", "function_mode", "dense",
-                                   "autograd_functionality", "autograd", "composite_implicit", "composite_explicit", "composite_explicit_non_functional"};
-  return names[static_cast<int>(k)];
-}
-/// Does the key only stand for others?
-constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
-/// Is it the product of `dense` and a backend?
-constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
-constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta; }
-
-/// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
-struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode.
-  std::uint16_t bits = 0;
-
-  constexpr dispatch_key_set() = default;
-  /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
-  constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
-  template <class... K>
-    requires(sizeof...(K) > 1)
-  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
-  static constexpr dispatch_key_set of_bits(unsigned b) {
-    dispatch_key_set s;
-    s.bits = static_cast<std::uint16_t>(b);
-    return s;
-  }
-  static constexpr dispatch_key_set full() { return of_bits(all_bits); }
-
-  constexpr bool empty() const { return bits == 0; }
-  /// Are the functionality and the backend of the key there?
-  constexpr bool has(dispatch_key k) const { return k != dispatch_key::undefined && (bits & bits_of(k)) == bits_of(k); }
-  constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
-
-  friend constexpr bool operator==(dispatch_key_set, dispatch_key_set) = default;
-  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits | b.bits); }
-  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & b.bits); }
-  /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
-  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & (backend_bits | ~b.bits)); }
-  constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
-  constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
-  /// Removes the backend of a key, whatever functionality is there.
-  constexpr dispatch_key_set without_backend(dispatch_key k) const { return of_bits(bits & ~(bits_of(k) & backend_bits)); }
-  /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
-  constexpr dispatch_key_set below(dispatch_key k) const {
-    unsigned const f = bits_of(k) & functionality_bits;
-    return of_bits(bits & (backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
-  }
-  /// Keys of strictly higher priority.
-  constexpr dispatch_key_set above(dispatch_key k) const {
-    unsigned const f = bits_of(k) & functionality_bits;
-    return of_bits(bits & functionality_bits & ~(std::bit_floor(f) * 2 - 1));
-  }
-  /// The key that is tried first: the highest functionality, with the highest backend where it has one per backend.
-  constexpr dispatch_key highest() const {
-    unsigned const f = bits & functionality_bits;
-    if (!f) return dispatch_key::undefined;
-    int const bit = std::bit_width(f) - 1;
-    if (bit != dense_bit && bit != autograd_bit)
-      return static_cast<dispatch_key>(bit < autograd_bit ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
-                                                          : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
-    unsigned const b = bits & backend_bits;
-    if (!b) return dispatch_key::undefined;
-    return static_cast<dispatch_key>((bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) + std::bit_width(b) - 1);
-  }
-
-private:
-  static constexpr int dense_bit = 4, autograd_bit = 10;
-  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
-  static constexpr std::uint16_t bits_of(dispatch_key k) {
-    unsigned const v = static_cast<unsigned>(k);
-    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
-    if (k == dispatch_key::undefined) return 0;
-    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
-    if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
-    if (is_autograd(k)) return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
-    if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
-    if (k == dispatch_key::dense) return bit(dense_bit);
-    if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
-    return static_cast<std::uint16_t>(backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
-  }
-};
-
-/// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
-inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu};
 
 } // namespace varve
 
@@ -961,6 +855,16 @@ namespace varve {
 /// What a graph needs to know of an operator's nature to transform and fuse it.
 enum class op_kind : unsigned char { placeholder, constant, pointwise, convert, reduction, contraction, view, join, indexing, factory, random, mutation, hop };
 
+/// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is not kept cannot be overtaken by an in-place operator,
+/// and costs no memory (derivatives.yaml). Rules say `static constexpr saved_values saved{...}`; without a word all is kept.
+struct saved_values {
+  static constexpr int most = 8;
+  static constexpr std::uint16_t result = 1 << 15;
+  static constexpr std::uint16_t operand(int i) { return static_cast<std::uint16_t>(1 << i); }
+  std::uint16_t of[most] = {0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF};
+  static constexpr saved_values nothing() { return {{0, 0, 0, 0, 0, 0, 0, 0}}; }
+};
+
 /// How the dtypes of operands give the dtype of a pointwise operator's kernel and result.
 enum class promotion : unsigned char {
   /// result_type of the operands (add, maximum)
@@ -1089,6 +993,132 @@ inline constexpr bool is_hop = false;
 
 } // namespace varve
 
+// ---- varve/value/tensor.hpp
+#include <cstring>
+
+// ---- varve/core/message.hpp
+#include <cstdlib>
+
+// ---- varve/config.hpp
+/// @file
+/// Version and build switches: the only header of varve that defines macros.
+
+/// Version of the library, read by CMake and by users: major.minor.patch.
+#define VARVE_VERSION_MAJOR 0
+#define VARVE_VERSION_MINOR 1
+#define VARVE_VERSION_PATCH 0
+
+/// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision the header is looked for.
+#ifndef VARVE_USE_XSIMD
+#if defined(__has_include)
+#if __has_include(<xsimd/xsimd.hpp>)
+#define VARVE_USE_XSIMD 1
+#endif
+#endif
+#endif
+#ifndef VARVE_USE_XSIMD
+#define VARVE_USE_XSIMD 0
+#endif
+
+/// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
+#ifndef VARVE_RECYCLE_BLOCKS
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define VARVE_RECYCLE_BLOCKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define VARVE_RECYCLE_BLOCKS 0
+#endif
+#endif
+#endif
+#ifndef VARVE_RECYCLE_BLOCKS
+#define VARVE_RECYCLE_BLOCKS 1
+#endif
+
+/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
+#if defined(__OPTIMIZE__)
+#define VARVE_INLINE inline __attribute__((always_inline))
+#else
+#define VARVE_INLINE inline
+#endif
+/// Keeps error paths and drivers out of the callers' code.
+#define VARVE_COLD __attribute__((noinline, cold))
+/// Keeps a driver out of its callers' code.
+#define VARVE_NOINLINE __attribute__((noinline))
+
+// ---- varve/core/message.hpp
+/// @file
+/// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
+namespace varve {
+
+namespace detail {
+VARVE_COLD inline char* copy_text(char const* text) noexcept {
+  if (!text) return nullptr;
+  std::size_t const n = std::strlen(text) + 1;
+  auto* p = static_cast<char*>(std::malloc(n));
+  if (p) std::memcpy(p, text, n);
+  return p;
+}
+} // namespace detail
+
+inline error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
+inline error::error(error const& other) noexcept : std::exception(other), text_(detail::copy_text(other.text_)) {}
+inline error& error::operator=(error const& other) noexcept {
+  if (this != &other) {
+    std::free(text_);
+    text_ = detail::copy_text(other.text_);
+  }
+  return *this;
+}
+inline error::~error() { std::free(text_); }
+
+/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
+VARVE_COLD inline std::string to_string(dims const& d) {
+  std::string s = "[";
+  for (int k = 0; k < d.n; ++k) {
+    if (k) s += ", ";
+    s += std::to_string(d.v[k]);
+  }
+  return s += "]";
+}
+
+namespace refuse {
+VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
+  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
+}
+VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
+  throw shape_error(("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
+}
+VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
+  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) + " dimensions a value may have").c_str());
+}
+VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
+  int const r = rank > 0 ? rank : 1;
+  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) + ": expected " + std::to_string(-r) +
+                     " to " + std::to_string(r - 1))
+                        .c_str());
+}
+VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
+  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " + std::to_string(size)).c_str());
+}
+VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
+  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
+}
+VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
+  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
+}
+VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
+  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
+}
+VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
+  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+}
+VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype) {
+  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+}
+} // namespace refuse
+
+} // namespace varve
+
 // ---- varve/value/storage.hpp
 #include <new>
 #if defined(__has_include)
@@ -1130,49 +1160,55 @@ struct reference_count {
 /// Bytes of a tensor's block; small tensors keep their data inside.
 inline constexpr std::size_t block_bytes = 320;
 
-/// Blocks given back by this thread, for its next tensors. Trivially destructible, so that reading it needs no guard.
+/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
 struct block_list {
   void* first = nullptr;
   int count = 0;
   bool closed = false;  // the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
+template <std::size_t Bytes>
 inline constinit thread_local block_list free_blocks{};
 
 /// Gives the blocks back when the thread ends.
+template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
-    free_blocks.closed = true;
-    while (free_blocks.first) {
-      void* next = *static_cast<void**>(free_blocks.first);
-      ::operator delete(free_blocks.first, std::align_val_t{64});
-      free_blocks.first = next;
+    block_list& l = free_blocks<Bytes>;
+    l.closed = true;
+    while (l.first) {
+      void* next = *static_cast<void**>(l.first);
+      ::operator delete(l.first, std::align_val_t{64});
+      l.first = next;
     }
   }
 };
 
-VARVE_COLD inline void adopt_block_list() {
-  thread_local block_list_owner owner;
+template <std::size_t Bytes>
+VARVE_COLD void adopt_block_list() {
+  thread_local block_list_owner<Bytes> owner;
   (void)owner;
-  free_blocks.adopted = true;
+  free_blocks<Bytes>.adopted = true;
 }
 
+template <std::size_t Bytes = block_bytes>
 inline void* take_block() {
-  block_list& l = free_blocks;
+  block_list& l = free_blocks<Bytes>;
   if (l.first) {
     void* b = l.first;
     l.first = *static_cast<void**>(b);
     --l.count;
     return b;
   }
-  return ::operator new(block_bytes, std::align_val_t{64});
+  return ::operator new(Bytes, std::align_val_t{64});
 }
 
+template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {
-  block_list& l = free_blocks;
+  block_list& l = free_blocks<Bytes>;
   if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
     if (!l.adopted) [[unlikely]]
-      adopt_block_list();
+      adopt_block_list<Bytes>();
     *static_cast<void**>(b) = l.first;
     l.first = b;
     ++l.count;
@@ -1189,7 +1225,10 @@ struct storage_observer {
 };
 inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
 
-/// Memory shared by a tensor and its views, with the version counter that in-place operators raise (DT-1, DT-2).
+/// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
+inline constinit thread_local bool this_thread_inference = false;
+
+/// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
 struct storage {
   detail::reference_count refs;
   std::uint32_t version = 0;
@@ -1202,6 +1241,122 @@ struct storage {
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
 };
+
+} // namespace varve
+
+// ---- varve/value/grad_node.hpp
+/// @file
+/// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made their operands. One graph serves the levels of
+/// `grad` and eager autograd; `interpreter/engine.hpp` runs it.
+namespace varve {
+
+class boxed_args;
+class tensor;
+struct grad_node;
+
+/// What a kind of node can do.
+struct grad_node_type {
+  /// Cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` tells which are asked for; undefined ones stand for zeros.
+  boxed_args (*backward)(grad_node& self, boxed_args& g, bool const* wanted);
+  /// Frees what was saved for the backward pass.
+  void (*release)(grad_node& self);
+  void (*destroy)(grad_node* self);
+  /// Name without attributes ("AddBackward0"), written into a buffer of 64 characters.
+  void (*name)(grad_node const& self, char* out);
+  /// Is it where gradients are collected, and no recorded call?
+  bool is_leaf = false;
+};
+
+/// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.
+class edge {
+public:
+  constexpr edge() noexcept = default;
+  edge(grad_node* to, std::uint32_t nr) noexcept;
+  edge(edge const& o) noexcept : edge(o.to_, o.nr_) {}
+  edge(edge&& o) noexcept : to_(o.to_), nr_(o.nr_) { o.to_ = nullptr; }
+  edge& operator=(edge o) noexcept {
+    auto* const t = to_;
+    to_ = o.to_;
+    nr_ = o.nr_;
+    o.to_ = t;
+    return *this;
+  }
+  ~edge();
+  grad_node* to() const noexcept { return to_; }
+  std::uint32_t nr() const noexcept { return nr_; }
+  explicit operator bool() const noexcept { return to_; }
+  friend bool operator==(edge const& a, edge const& b) noexcept { return a.to_ == b.to_ && a.nr_ == b.nr_; }
+
+private:
+  grad_node* to_ = nullptr;
+  std::uint32_t nr_ = 0;
+};
+
+/// What is attached to a node: hooks, retained gradients, the call that made it.
+struct grad_node_extra {
+  virtual ~grad_node_extra() = default;
+  /// In the order of a run (AG-9): hooks of the results and retained gradients; the node's pre-hooks; after the node its post-hooks.
+  virtual void arrived(grad_node&, boxed_args& g) = 0;
+  virtual void before(grad_node&, boxed_args& g) = 0;
+  virtual void after(grad_node&, boxed_args& out, boxed_args const& g) = 0;
+  /// Gives up the gradient of a result that was to be retained; was it?
+  virtual bool release_retained(std::uint32_t nr) = 0;
+  /// That gradient; null when it is not retained.
+  virtual tensor const* retained_at(std::uint32_t nr) const = 0;
+  /// The call that recorded the node, for messages; empty when nobody asked for it.
+  virtual char const* call() const = 0;
+};
+
+/// One recorded call (`grad_fn`), counted by those who refer to it. `next` are the edges of its operands.
+struct grad_node {
+  detail::reference_count refs;
+  std::uint16_t count = 0;
+  /// Number of results, that is of cotangents it takes.
+  std::uint16_t results = 1;
+  grad_node_type const* type;
+  edge* next = nullptr;
+  /// Nodes of a thread are numbered as they are made: the engine runs later ones first (AG-5). While the node is being freed: the next one to be.
+  std::uint64_t sequence = 0;
+  /// Where the engine's run keeps it.
+  std::atomic<std::uint32_t> mark{0};
+  /// A second backward pass is refused: what it needs was freed (AG-4).
+  bool released = false;
+  /// Hooks, retained gradients, metadata; null as a rule.
+  grad_node_extra* extra = nullptr;
+
+  explicit grad_node(grad_node_type const* t) : type(t) {}
+  grad_node(grad_node const&) = delete;
+  grad_node& operator=(grad_node const&) = delete;
+};
+
+namespace detail {
+inline constinit thread_local grad_node* dying_nodes = nullptr;
+inline constinit thread_local bool nodes_are_dying = false;
+inline void drop_extra(grad_node_extra* e) { delete e; }
+
+/// Gives a share back. A chain of any length is freed without recursion.
+VARVE_NOINLINE inline void free_nodes(grad_node* n) {
+  n->sequence = reinterpret_cast<std::uintptr_t>(dying_nodes);
+  dying_nodes = n;
+  if (nodes_are_dying) return;
+  nodes_are_dying = true;
+  while (grad_node* const next = dying_nodes) {
+    dying_nodes = reinterpret_cast<grad_node*>(static_cast<std::uintptr_t>(next->sequence));
+    next->type->destroy(next);
+  }
+  nodes_are_dying = false;
+}
+inline void drop_node(grad_node* n) {
+  if (n->refs.drop()) free_nodes(n);
+}
+} // namespace detail
+
+inline edge::edge(grad_node* to, std::uint32_t nr) noexcept : to_(to), nr_(nr) {
+  if (to_) to_->refs.add();
+}
+inline edge::~edge() {
+  if (to_) detail::drop_node(to_);
+}
 
 } // namespace varve
 
@@ -1276,12 +1431,17 @@ namespace varve {
 
 class tensor;
 class subclass_object;
-struct cotangent_slot;
+class hook_handle;
+namespace autograd {
+class node;
+}
 
 namespace detail {
 struct tensor_block;
 /// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
+/// How a view came about, where that forbids writing into it (AG-16).
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -1330,9 +1490,15 @@ public:
   /// Made from a plain C++ number.
   bool is_number() const;
   void mark_number();
-  /// Version counter of the storage, raised once per in-place operator.
+  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
   std::uint32_t version() const;
   void bump_version() const;
+  /// Lowers or raises it by hand: `preserve_version_counter` and tests.
+  void set_version(std::uint32_t v) const;
+  /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
+  bool is_inference() const;
+  /// Does nobody else hold it or its memory?
+  bool is_unique() const;
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
@@ -1348,8 +1514,10 @@ public:
   /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
   explicit operator bool() const;
 
-  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage).
-  tensor with_layout(layout const& l) const;
+  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares the history that in-place operators on its base get later.
+  tensor with_layout(layout const& l, bool is_view = true) const;
+  /// The same memory and version counter without history: not a view (DT-4).
+  tensor alias() const;
   layout where() const;
 
   /// Its dispatch keys: what the dispatcher reads of it (DK-2).
@@ -1368,12 +1536,65 @@ public:
 
   // Values seen through a run-time transform (design: the payload hangs off the handle).
   bool is_wrapped() const noexcept;
-  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical);
+  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical);
   std::uint64_t layer() const;
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
-  cotangent_slot* slot() const;
+  /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
+  edge const& history() const;
+  void set_history(edge e) const;
+  /// The tensor that this is a view of; undefined when it is none.
+  tensor const& base() const;
+  /// Was the base of this view written into since its history was found?
+  bool is_overtaken() const;
+  detail::view_origin origin() const;
+  void set_origin(detail::view_origin o) const;
+
+  // Eager autograd: autograd/*.hpp.
+  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators?
+  bool requires_grad() const;
+  /// Asks for the gradient of a leaf, or gives that up (AG-19).
+  template <class T = bool>
+  tensor const& requires_grad_(T on = true) const;
+  /// Was it made by the user, or by operators that recorded nothing?
+  bool is_leaf() const;
+  /// The collected gradient: undefined before `backward`.
+  tensor grad() const;
+  void set_grad(tensor const& g) const;
+  /// Forgets the gradient.
+  void zero_grad() const { set_grad(tensor()); }
+  /// Keeps the gradient of a value that is no leaf.
+  template <class T = tensor>
+  void retain_grad() const;
+  /// What recorded it; null for a leaf and for a constant.
+  template <class T = autograd::node>
+  T grad_fn() const;
+  /// Which result of that it is.
+  int output_nr() const;
+  /// `f(gradient)` is called when its gradient is known, and may return another in its place (AG-9). The handle removes it.
+  template <class F>
+  hook_handle register_hook(F f) const;
+  /// `f(leaf)` is called after a gradient was added to this leaf (AG-11).
+  template <class F>
+  hook_handle register_post_accumulate_grad_hook(F f) const;
+  /// Is it a view of another tensor?
+  bool is_view() const;
+  /// Gradients of this value with respect to the leaves it was made of, added to theirs. `gradient` may be left out for a scalar (AG-1).
+  template <class T = tensor>
+  void backward(T const& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  /// The same memory and version counter, without history (DT-4); in place (DT-17).
+  template <class T = tensor>
+  T detach() const;
+  tensor const& detach_() const;
+  /// The same memory without history and with a counter of its own (DT-3): what is written through it, autograd does not see.
+  tensor data() const;
+  /// x keeps its identity, counter and hooks; memory, shape and dtype become those of y (DT-5, DT-6).
+  void set_data(tensor const& y) const;
+  /// Its parts: a counter of its own, and memory, shape and dtype of another tensor.
+  void own_version() const;
+  void take_memory_of(tensor const& y) const;
+
   /// The very same handle.
   bool is(tensor const& o) const noexcept { return block_ == o.block_; }
   detail::tensor_block const* id() const noexcept { return block_; }
@@ -1481,7 +1702,6 @@ struct wrapping {
   tensor extra;
   std::uint64_t layer = 0;
   int level = 0;
-  cotangent_slot* slot = nullptr;
 };
 
 struct alignas(64) tensor_block {
@@ -1492,8 +1712,14 @@ struct alignas(64) tensor_block {
   bool number = false;
   bool contiguous = true;
   bool custom = false; // the object computes sizes or strides
+  view_origin origin = view_origin::usual;
+  bool inference = false; // made in inference mode: no version counter, no history
   index_t offset = 0;
   varve::storage* store = nullptr;
+  varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
+  edge history;
+  tensor base;
+  std::uint32_t seen_version = 0; // of the base, when the history of a view was found
   dims sizes, strides;
   varve::storage own;
   union {
@@ -1506,10 +1732,13 @@ struct alignas(64) tensor_block {
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
+inline void tell_freed(storage* s) {
   if (s->observer) [[unlikely]]
     s->observer->freed(*s->observer, s->bytes);
+}
+inline void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  tell_freed(s);
   if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
   else {
     if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
@@ -1518,17 +1747,22 @@ inline void drop_storage(storage* s) {
 }
 inline void drop_block(tensor_block* b) {
   if (!b->refs.drop()) return;
+  if (b->history) [[unlikely]]
+    b->history = edge();
+  if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::subclass) drop_object(b->object);
-  if (b->kind == payload::seen) {
-    b->seen.~wrapping();
+  if (b->kind == payload::seen) b->seen.~wrapping();
+  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
+  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
+  if (!b->own.embedded) {
     give_block(b);
-  } else if (b->store == &b->own) {
-    drop_storage(b->store);
-  } else {
-    auto* s = b->store;
+  } else if (inside->refs.drop()) {
+    tell_freed(inside);
     give_block(b);
-    drop_storage(s);
   }
+  if (s && s != inside) drop_storage(s);
+  if (c && c != inside) [[unlikely]]
+    drop_storage(c);
 }
 } // namespace detail
 
@@ -1558,11 +1792,13 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
     count *= sizes.v[k];
   }
   std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
-  b->store = &b->own;
-  b->own.embedded = true;
-  b->own.bytes = bytes;
-  b->own.data = b->bytes;
-  if (bytes > sizeof b->bytes) [[unlikely]] {
+  b->inference = this_thread_inference;
+  if (bytes <= sizeof b->bytes) [[likely]] {
+    b->store = &b->own;
+    b->own.embedded = true;
+    b->own.bytes = bytes;
+    b->own.data = b->bytes;
+  } else {
     auto* s = new storage;
     b->store = s;
     s->bytes = bytes;
@@ -1594,9 +1830,62 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline cotangent_slot* tensor::slot() const { return block_->seen.slot; }
-inline std::uint32_t tensor::version() const { return is_wrapped() ? inner().version() : block_->store->version; }
-inline void tensor::bump_version() const { ++block_->store->version; }
+inline edge const& tensor::history() const { return block_->history; }
+inline void tensor::set_history(edge e) const {
+  block_->history = static_cast<edge&&>(e);
+  if (!is_wrapped()) {
+    bool const any = block_->history || block_->base.defined();
+    block_->keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
+    block_->seen_version = version();
+  }
+}
+inline tensor const& tensor::base() const { return block_->base; }
+inline bool tensor::is_overtaken() const { return block_->seen_version != version(); }
+inline detail::view_origin tensor::origin() const { return block_->origin; }
+inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
+inline bool tensor::requires_grad() const {
+  if (block_->history) return true;
+  if (is_wrapped()) return inner().requires_grad();
+  return block_->base.defined() && block_->base.block_->history;
+}
+inline std::uint32_t tensor::version() const {
+  if (is_wrapped()) return inner().version();
+  if (block_->inference) [[unlikely]]
+    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
+  return (block_->counter ? block_->counter : block_->store)->version;
+}
+inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
+inline void tensor::bump_version() const {
+  if (!block_->inference) set_version(version() + 1);
+}
+inline bool tensor::is_view() const { return block_->base.defined(); }
+inline bool tensor::is_inference() const { return block_->inference; }
+inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline void tensor::own_version() const {
+  auto* const fresh = new storage;
+  if (block_->counter) detail::drop_storage(block_->counter);
+  block_->counter = fresh;
+}
+inline void tensor::take_memory_of(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  if (b == from) return;
+  auto* const old = b->store;
+  bool const inside = old == &b->own;
+  if (!b->counter) {
+    // The counter stays that of the old memory, which aliases of that share.
+    b->counter = old;
+    if (!inside) old->refs.add();
+  }
+  b->store = from->store;
+  b->store->refs.add();
+  b->sizes = from->sizes;
+  b->strides = from->strides;
+  b->offset = from->offset;
+  b->contiguous = from->contiguous;
+  b->type = from->type;
+  if (b->base.defined()) b->base = tensor();
+  if (!inside) detail::drop_storage(old);
+}
 inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
@@ -1650,24 +1939,43 @@ inline tensor::operator bool() const {
   }
   return t->item<bool>();
 }
-inline tensor tensor::with_layout(layout const& l) const {
-  auto* b = make(l.sizes, block_->type);
+inline tensor tensor::with_layout(layout const& l, bool is_view) const {
+  tensor r = alias();
+  auto* b = r.block_;
+  b->sizes = l.sizes;
   b->strides = l.strides;
   b->offset = l.offset;
   b->contiguous = l.contiguous();
-  b->keys = block_->keys;
+  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
+    b->base = block_->base.defined() ? block_->base : *this;
+    b->origin = block_->origin;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version = version();
+  }
+  return r;
+}
+inline tensor tensor::alias() const {
+  layout const l = where();
+  auto* b = make(l.sizes, block_->type);
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = block_->contiguous;
+  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
+  b->inference = block_->inference;
+  if ((b->counter = block_->counter)) b->counter->refs.add();
   b->kind = block_->kind;
   if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
   b->store = block_->store;
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, cotangent_slot* slot, dims const& logical) {
+inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level, slot};
+  b->history = static_cast<edge&&>(history);
+  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level};
   return tensor(b);
 }
 
@@ -1675,7 +1983,7 @@ inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
 inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
 inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
-  tensor r = with_layout(where());
+  tensor r = alias();
   r.block_->keys = keys;
   return r;
 }
@@ -1809,6 +2117,9 @@ struct op_table {
   tensor (*meta)(attributes const& at, boxed_args const& x);
   /// The kernels registered at run time; null while there are none.
   std::atomic<dispatch_table const*>* registered;
+  /// What is kept for `vjp`, by operand.
+  saved_values saved{};
+  op_kind kind = op_kind::placeholder;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
@@ -1862,6 +2173,10 @@ struct layer {
   void* object = nullptr;
   /// Identity of the type of a mode, for rules registered for it.
   void const* type = nullptr;
+  /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
+  bool outer_grad_mode = true;
+  /// ... and are they at its own? Of the thread that took it off its stack last.
+  bool grad_mode = true;
   /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
   bool records = false;
   /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
@@ -1894,6 +2209,10 @@ struct thread_state {
   /// What factories give when no dtype is named: set by `default_dtype_mode`.
   dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
+  /// Are operators recorded (`torch.is_grad_enabled`)?
+  bool grad_mode = true;
+  /// Number of the next node that this thread records.
+  std::uint64_t next_node = 1;
 
   bool quiet() const { return !(included.bits | excluded.bits); }
   /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
@@ -1931,15 +2250,23 @@ inline void set_top(layer_stack& stack, layer* l) {
 /// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
 class popped {
 public:
-  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, saved_->below); }
+  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
+    detail::set_top(stack_, saved_->below);
+    if (saved_->records) saved_->grad_mode = grad_mode_;
+    this_thread_state.grad_mode = grad_mode_ && saved_->outer_grad_mode;
+  }
   popped(popped const&) = delete;
   popped& operator=(popped const&) = delete;
-  ~popped() { detail::set_top(stack_, saved_); }
+  ~popped() {
+    detail::set_top(stack_, saved_);
+    this_thread_state.grad_mode = grad_mode_;
+  }
   layer& top() const { return *saved_; }
 
 private:
   layer_stack& stack_;
   layer* saved_;
+  bool grad_mode_;
 };
 
 /// Takes a whole stack away for the life of the object.
@@ -2009,196 +2336,594 @@ struct no_dispatch : exclude_keys {
 
 } // namespace varve
 
-// ---- varve/dispatch/thread_snapshot.hpp
+// ---- varve/interpreter/grad_mode.hpp
 namespace varve {
 
-/// Everything the dispatcher keeps of a thread, taken where it is made and put in place on another by `restored` (`ThreadLocalState`, DK-10): included and excluded keys,
-/// transforms, modes of all stacks. It borrows the layers: the transforms and guards it was taken under must outlive its use. Identities of new layers stay the other
-/// thread's own.
-class thread_snapshot {
-public:
-  thread_snapshot() : state_(this_thread_state) {}
+/// Are operators of this thread recorded for `backward` (`torch.is_grad_enabled`)?
+inline bool is_grad_enabled() { return this_thread_state.grad_mode && !this_thread_inference; }
 
-  /// Is a transform at work that writes down what it sees, so that its operators must come from one thread?
-  bool records() const {
-    for (layer const* l = state_.transforms.top; l; l = l->below)
-      if (l->records) return true;
-    return false;
-  }
+/// Says whether operators are recorded, for the life of the object (`torch.set_grad_enabled`). Inside of a transform it counts for that level; outside, for the levels below
+/// those entered later (FS-8).
+class set_grad_enabled {
+public:
+  explicit set_grad_enabled(bool on) : before_(this_thread_state.grad_mode) { this_thread_state.grad_mode = on; }
+  set_grad_enabled(set_grad_enabled const&) = delete;
+  set_grad_enabled& operator=(set_grad_enabled const&) = delete;
+  ~set_grad_enabled() { this_thread_state.grad_mode = before_; }
 
 private:
-  friend class restored;
-  thread_state state_;
+  bool before_;
 };
-
-/// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception too.
-class restored {
+/// Operators are not recorded. They still count versions (DT-2).
+struct no_grad : set_grad_enabled {
+  no_grad() : set_grad_enabled(false) {}
+};
+/// Operators are recorded, also inside of `no_grad`.
+struct enable_grad : set_grad_enabled {
+  enable_grad() : set_grad_enabled(true) {}
+};
+/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
+class inference_mode {
 public:
-  explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
-    std::uint64_t const id = this_thread_state.next_id;
-    this_thread_state = s.state_;
-    this_thread_state.next_id = id;
-  }
-  restored(restored const&) = delete;
-  restored& operator=(restored const&) = delete;
-  ~restored() {
-    std::uint64_t const id = this_thread_state.next_id;
-    this_thread_state = saved_;
-    this_thread_state.next_id = id;
-  }
+  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
+  inference_mode(inference_mode const&) = delete;
+  inference_mode& operator=(inference_mode const&) = delete;
+  ~inference_mode() { this_thread_inference = before_; }
 
 private:
-  thread_state saved_;
+  bool before_;
+};
+inline bool is_inference_mode_enabled() { return this_thread_inference; }
+
+} // namespace varve
+
+// ---- varve/dispatch/resolve.hpp
+#include <initializer_list>
+namespace varve {
+
+/// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as fallthrough.
+struct kernel_inventory {
+  std::uint32_t direct = 0; ///< bit k: a kernel for runtime key k
+  std::uint32_t fallthrough = 0;
+  bool autograd = false, composite_implicit = false, composite_explicit = false, composite_explicit_non_functional = false;
+
+  static constexpr std::uint32_t bit(dispatch_key k) { return 1u << static_cast<int>(k); }
+  constexpr bool has(dispatch_key k) const { return direct & bit(k); }
+  constexpr bool skips(dispatch_key k) const { return fallthrough & bit(k); }
+  constexpr bool has_backend_kernel() const {
+    return direct & (bit(dispatch_key::cpu) | bit(dispatch_key::other) | bit(dispatch_key::private_use) | bit(dispatch_key::meta));
+  }
+  /// Notes a kernel for a key, aliases included.
+  constexpr kernel_inventory& add(dispatch_key k) {
+    if (k == dispatch_key::autograd) autograd = true;
+    else if (k == dispatch_key::composite_implicit) composite_implicit = true;
+    else if (k == dispatch_key::composite_explicit) composite_explicit = true;
+    else if (k == dispatch_key::composite_explicit_non_functional) composite_explicit_non_functional = true;
+    else direct |= bit(k);
+    return *this;
+  }
+  constexpr kernel_inventory& skip(dispatch_key k) { return fallthrough |= bit(k), *this; }
+  constexpr bool operator==(kernel_inventory const&) const = default;
 };
 
-/// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and `std::async`.
-template <class F>
-auto carry(F f) {
-  return [f = static_cast<F&&>(f), s = thread_snapshot()](auto&&... x) mutable -> decltype(auto) {
-    restored const here(s);
-    return f(static_cast<decltype(x)&&>(x)...);
-  };
+/// Where the kernel of an operator for one key comes from.
+enum class resolution : std::uint8_t {
+  missing,
+  direct,
+  composite_explicit_non_functional,
+  composite_explicit,
+  composite_implicit,
+  autograd,
+  fallback,    ///< the kernel that all operators share at the key
+  fallthrough, ///< none: the key is passed over
+  ambiguous    ///< `autograd_other` with a composite and a backend kernel: neither is right for all (DK-6)
+};
+
+/// The one rule by which a kernel is found, for static stacks and for tables of tensors alike (DK-5).
+constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const& fallbacks, dispatch_key k) {
+  if (op.skips(k)) return resolution::fallthrough;
+  if (op.has(k)) return resolution::direct;
+  if (is_backend(k)) {
+    if (op.composite_explicit_non_functional) return resolution::composite_explicit_non_functional;
+    if (op.composite_explicit) return resolution::composite_explicit;
+  }
+  if (is_backend(k) || is_autograd(k)) {
+    // An autograd key takes the composite when the backend beneath has no kernel of its own, whose gradient another would be.
+    dispatch_key const beneath = is_backend(k) ? k : static_cast<dispatch_key>(static_cast<int>(dispatch_key::cpu) + static_cast<int>(k) - static_cast<int>(dispatch_key::autograd_cpu));
+    if (op.composite_implicit && k == dispatch_key::autograd_other && op.has_backend_kernel()) return resolution::ambiguous;
+    if (op.composite_implicit && !op.has(beneath) && !op.composite_explicit && !op.composite_explicit_non_functional) return resolution::composite_implicit;
+  }
+  if (is_autograd(k) && op.autograd) return resolution::autograd;
+  if (fallbacks.has(k)) return resolution::fallback;
+  if (fallbacks.skips(k)) return resolution::fallthrough;
+  return resolution::missing;
+}
+
+/// Keys at which a call of the operator stops: all but its fallthroughs (DK-7).
+constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory const& fallbacks) {
+  dispatch_key_set s;
+  for (int k = 1; k < dispatch_key_count; ++k)
+    if (resolve(op, fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) s |= static_cast<dispatch_key>(k);
+  return s;
+}
+
+/// What every operator has without registration: nothing happens at these keys.
+inline constexpr kernel_inventory built_in_fallbacks = [] {
+  kernel_inventory f;
+  for (dispatch_key k : {dispatch_key::transform_back, dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
+                         dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
+    f.skip(k);
+  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
+  return f;
+}();
+/// The kernels of an operator that is defined by its rules.
+inline constexpr kernel_inventory built_in_kernels = kernel_inventory{}.add(dispatch_key::cpu).add(dispatch_key::meta);
+
+/// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the highest (DK-2).
+constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded, dispatch_key_set stops) {
+  return (((arguments | included) - excluded) & stops).highest();
 }
 
 } // namespace varve
 
-// ---- varve/fwd.hpp
-/// @file
-/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
+// ---- varve/dispatch/static_eval.hpp
 namespace varve {
 
-// --- pointwise: shapes broadcast, dtypes promote (torch.result_type) --------------------------------------------------------------
-inline constexpr struct add_t : promoting_operator<add_t> { static constexpr auto op_name = "add"; } add{};
-inline constexpr struct sub_t : promoting_operator<sub_t> { static constexpr auto op_name = "sub"; } sub{};
-inline constexpr struct mul_t : promoting_operator<mul_t> { static constexpr auto op_name = "mul"; } mul{};
-inline constexpr struct div_t : promoting_operator<div_t> { static constexpr auto op_name = "div"; } div{};
-inline constexpr struct pow_t : promoting_operator<pow_t> { static constexpr auto op_name = "pow"; } pow{};
-inline constexpr struct neg_t : promoting_operator<neg_t> { static constexpr auto op_name = "neg"; } neg{};
-inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr auto op_name = "abs"; } abs{};
-inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
-inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
-inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
-inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
-inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
-inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
-inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
-inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
-inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
-inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
-inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
-inline constexpr struct where_t : promoting_operator<where_t> { static constexpr auto op_name = "where"; } where{};
-inline constexpr struct lt_t : promoting_operator<lt_t> { static constexpr auto op_name = "lt"; } lt{};
-inline constexpr struct le_t : promoting_operator<le_t> { static constexpr auto op_name = "le"; } le{};
-inline constexpr struct gt_t : promoting_operator<gt_t> { static constexpr auto op_name = "gt"; } gt{};
-inline constexpr struct ge_t : promoting_operator<ge_t> { static constexpr auto op_name = "ge"; } ge{};
-inline constexpr struct eq_t : promoting_operator<eq_t> { static constexpr auto op_name = "eq"; } eq{};
-inline constexpr struct ne_t : promoting_operator<ne_t> { static constexpr auto op_name = "ne"; } ne{};
+namespace detail {
+template <class V>
+struct static_meta_of;
+template <number T>
+struct static_meta_of<T> {
+  static constexpr meta value{dtype_of_type<T>(), {}, true};
+};
+template <class T, index_t... D>
+struct static_meta_of<array<T, D...>> {
+  static constexpr meta value{dtype_of_type<T>(), ints<D...>::to_dims(), false};
+};
+template <class Op, class... X>
+struct static_shape {
+  static constexpr meta compute() {
+    meta const in[] = {static_meta_of<X>::value..., meta{}};
+    return rules<typename Op::tag>::shape(Op{}.boxed(), in, sizeof...(X));
+  }
+};
+template <class Op, class... X>
+struct static_result {
+  static constexpr meta value = static_shape<Op, X...>::compute();
+  struct sizes {
+    constexpr dims operator()() const { return value.sizes; }
+  };
+  using shape = decltype(ints_from<sizes{}>(std::make_index_sequence<static_cast<std::size_t>(value.sizes.n)>{}));
+  using element = type_of<value.type>;
+  using type = static_value<element, shape>;
+};
+} // namespace detail
 
-// --- dtype -------------------------------------------------------------------------------------------------------------------------
-/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when nothing changes.
-inline constexpr struct to_t {
-  static constexpr auto op_name = "to";
-  template <value X, class T>
-  constexpr auto operator()(X const& x, T const& type) const;
-} to{};
+/// Type of the result of an operator on static values: its `shape` rule evaluated by the compiler.
+template <class Op, class... X>
+using static_result = detail::static_result<Op, X...>;
 
-// --- reductions ---------------------------------------------------------------------------------------------------------------------
-/// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
-inline constexpr struct sum_t {
-  static constexpr auto op_name = "sum";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} sum{};
-/// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amax_t {
-  static constexpr auto op_name = "amax";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} amax{};
-/// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amin_t {
-  static constexpr auto op_name = "amin";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} amin{};
-/// Position (int64) of the first greatest element, over all elements or along one axis.
-inline constexpr struct argmax_t {
-  static constexpr auto op_name = "argmax";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} argmax{};
+namespace detail {
+template <class R>
+concept has_kernel = !requires { &probe<R>::kernel; };
+template <class R>
+concept has_layout = requires(attributes at, layout l) { R::layout_of(at, l); };
 
-// --- contractions --------------------------------------------------------------------------------------------------------------------
-/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an operand is stored transposed.
-inline constexpr struct mm_t {
-  static constexpr auto op_name = "mm";
-  template <value A, value B, class... F>
-  constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
-} mm{};
+template <class V>
+constexpr auto strided_of(V const& v) {
+  using S = static_meta_of<V>;
+  return strided<element_of<V> const>{data_of(v), S::value.sizes, contiguous_strides(S::value.sizes)};
+}
+template <class V>
+constexpr auto strided_of(V& v) {
+  using S = static_meta_of<V>;
+  return strided<element_of<V>>{data_of(v), S::value.sizes, contiguous_strides(S::value.sizes)};
+}
 
-// --- views ---------------------------------------------------------------------------------------------------------------------------
-inline constexpr struct reshape_t {
-  static constexpr auto op_name = "reshape";
-  template <value X, class S>
-  constexpr auto operator()(X const& x, S const& sizes) const;
-} reshape{};
-inline constexpr struct permute_t {
-  static constexpr auto op_name = "permute";
-  template <value X, class S>
-  constexpr auto operator()(X const& x, S const& axes) const;
-} permute{};
-inline constexpr struct expand_t {
-  static constexpr auto op_name = "expand";
-  template <value X, class S>
-  constexpr auto operator()(X const& x, S const& sizes) const;
-} expand{};
-/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
-inline constexpr struct slice_t {
-  static constexpr auto op_name = "slice";
-  template <value X, class A, class... R>
-  constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
-} slice{};
-/// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
-inline constexpr struct slice_backward_t {
-  static constexpr auto op_name = "slice_backward";
-  template <value G, class S, class R>
-  constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
-} slice_backward{};
+/// Element `i` of an operand that is repeated when it has only one.
+template <class V>
+constexpr auto flat_element(V const& v, index_t i) {
+  if constexpr (number<V>) return v;
+  else return v.data[V::count == 1 ? 0 : i];
+}
 
-// --- joins, indexing --------------------------------------------------------------------------------------------------------------------
-inline constexpr struct cat_t {
-  static constexpr auto op_name = "cat";
-  template <class X, class A>
-  constexpr auto operator()(X const& values, A const& axis) const;
-  template <class X>
-  constexpr auto operator()(X const& values) const;
-} cat{};
-inline constexpr struct gather_t {
-  static constexpr auto op_name = "gather";
-  template <value X, class A, value I>
-  constexpr auto operator()(X const& x, A const& axis, I const& index) const;
-} gather{};
-inline constexpr struct scatter_add_t {
-  static constexpr auto op_name = "scatter_add";
-  template <value X, class A, value I, value S>
-  constexpr auto operator()(X const& x, A const& axis, I const& index, S const& source) const;
-} scatter_add{};
-inline constexpr struct one_hot_t {
-  static constexpr auto op_name = "one_hot";
-  template <value X, class N>
-  constexpr auto operator()(X const& x, N const& num_classes) const;
-} one_hot{};
+template <class Op, class... X>
+constexpr auto evaluate_pointwise(X const&... x) {
+  using R = rules<typename Op::tag>;
+  using result = static_result<Op, X...>;
+  constexpr meta metas[] = {static_meta_of<X>::value...};
+  using C = type_of<R::compute_type(metas, sizeof...(X))>;
+  typename result::type r;
+  auto* out = data_of(r);
+  auto kernel = [](auto const&... e) { return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...)); };
+  constexpr bool flat = ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
+  if constexpr (flat) {
+    for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);
+  } else {
+    index_t k = 0;
+    for_each_index(result::value.sizes, [&](dims const& i) {
+      auto element = [&](auto const& s) {
+        auto const at = broadcast_strides(s.sizes, s.strides, result::value.sizes);
+        index_t o = 0;
+        for (int d = 0; d < i.n; ++d) o += i[d] * at[d];
+        return s.data[o];
+      };
+      out[k++] = kernel(element(strided_of(x))...);
+    });
+  }
+  return r;
+}
+} // namespace detail
 
-/// The dtype of an element type as a fact, for `to(x, type<double>)` and factories.
-template <class T>
-inline constexpr ints<static_cast<index_t>(dtype_of_type<T>())> type{};
-/// Keeps reduced dimensions with size 1: `sum(x, axis<1>, keepdim)`.
-inline constexpr ints<1> keepdim{};
+/// Computes an operator on static values, in constant expressions or at run time: elementwise operators by their `kernel`, views by copying along their `layout_of`,
+/// all others by `compute(attributes, result, operands...)`.
+template <class Op, class... X>
+constexpr auto evaluate_static(Op const&, X const&... x) {
+  using R = rules<typename Op::tag>;
+  if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
+    static_assert((detail::static_shape<Op, X...>::compute(), true), "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
+    return nth<0>(x...);
+  } else if constexpr (R::kind == op_kind::pointwise) {
+    return detail::evaluate_pointwise<Op>(x...);
+  } else {
+    using result = static_result<Op, X...>;
+    constexpr attributes at = Op{}.boxed();
+    typename result::type r;
+    if constexpr (detail::has_layout<R>) {
+      auto const& v = nth<0>(x...);
+      constexpr layout l = R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
+      auto const* in = data_of(v) + l.offset;
+      auto* out = data_of(r);
+      if constexpr (l.contiguous()) {
+        for (index_t i = 0; i < numel(l.sizes); ++i) out[i] = in[i];
+      } else {
+        strided<element_of<std::remove_cvref_t<decltype(v)>> const> const s{in, l.sizes, l.strides};
+        for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
+      }
+    } else if constexpr (R::kind == op_kind::convert) {
+      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = static_cast<typename result::element>(data_of(nth<0>(x...))[i]);
+    } else {
+      R::compute(at, detail::strided_of(r), detail::strided_of(x)...);
+    }
+    return r;
+  }
+}
 
 } // namespace varve
 
-// ---- varve/graph/fuse.hpp
-#include <tuple>
+// ---- varve/dispatch/dispatch.hpp
+namespace varve {
+
+/// Where a call goes when no static interpreter is left: specialized for plain static values here, for `proxy` and `tensor` beside these.
+template <class Base>
+struct backend;
+
+/// A value whose shape and dtype are data while tracing.
+template <class V>
+inline constexpr bool is_proxy_base = false;
+/// A value whose shape and dtype are data at run time.
+template <class V>
+inline constexpr bool is_tensor_base = false;
+
+/// Values of the dynamic world: operators on them consult the thread's stack.
+template <class V>
+concept dynamic_value = value<V> && is_tensor_base<base_of<V>>;
+/// Values of a trace.
+template <class V>
+concept traced_value = value<V> && is_proxy_base<base_of<V>>;
+
+/// Greatest level among values.
+template <class... X>
+inline constexpr int top_level = [] {
+  int r = 0;
+  ((r = level_of<X> > r ? level_of<X> : r), ...);
+  return r;
+}();
+
+namespace detail {
+template <int N, class X, class... R>
+constexpr auto interpreter_type() {
+  if constexpr (at_level<X, N>) return std::type_identity<typename X::interpreter>{};
+  else return interpreter_type<N, R...>();
+}
+} // namespace detail
+
+/// Type of the innermost interpreter among values, which processes their operators.
+template <class... X>
+using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
+
+namespace detail {
+/// Do all values of the top level belong to one transform?
+template <class... X>
+inline constexpr bool one_transform = ([] {
+  if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
+  else return true;
+}() && ...);
+template <class... X>
+constexpr void refuse_confusion() {
+  static_assert(one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
+                                     "closure(f, captured...)");
+}
+} // namespace detail
+
+namespace detail {
+/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed program.
+template <int Level, class I, class X, class... Rest>
+VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
+  if constexpr (at_level<X, Level>)
+    if (!found || !found->alive()) found = &x.in;
+  if constexpr ((at_level<Rest, Level> || ...)) look<Level>(found, rest...);
+}
+} // namespace detail
+
+/// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
+template <class... X>
+constexpr auto innermost(X const&... x) {
+  static_assert((detail::refuse_confusion<X...>(), true)); // leaves no call behind
+  innermost_t<X...> const* found = nullptr;
+  detail::look<top_level<X...>>(found, x...);
+  return *found;
+}
+
+namespace detail {
+/// The key of one interpreter of a static stack.
+template <class I>
+inline constexpr dispatch_key key_of_interpreter = requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
+template <class V>
+constexpr dispatch_key_set keys_of_value() {
+  if constexpr (is_seen<V>) return keys_of_value<decltype(V::value)>() | key_of_interpreter<typename V::interpreter>;
+  else return is_proxy_base<V> ? dispatch_key_set(dispatch_key::meta) : default_keys;
+}
+template <class... X>
+constexpr dispatch_key_set keys_at_top() {
+  if constexpr (top_level<X...> > 0) return default_keys | key_of_interpreter<innermost_t<X...>>;
+  else return ((is_proxy_base<base_of<X>> ? dispatch_key_set(dispatch_key::meta) : default_keys) | ... | dispatch_key_set());
+}
+inline constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
+} // namespace detail
+
+/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what is inside.
+template <class V>
+inline constexpr dispatch_key_set keys_of = detail::keys_of_value<std::remove_cvref_t<V>>();
+/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack is ordered by levels: only the innermost
+/// interpreter's key is there, lowering removes it.
+template <class... X>
+inline constexpr dispatch_key static_key = key_of_call(detail::keys_at_top<X...>(), {}, {}, detail::built_in_stops);
+
+namespace detail {
+struct static_base;
+struct traced_base;
+struct tensor_base;
+template <class... X>
+constexpr auto base_tag() {
+  if constexpr ((is_tensor_base<base_of<X>> || ...)) {
+    static_assert(!(is_proxy_base<base_of<X>> || ...), "varve: a tensor and a traced value meet; pass the tensor as an argument of the traced function");
+    return std::type_identity<tensor_base>{};
+  } else if constexpr ((is_proxy_base<base_of<X>> || ...)) {
+    return std::type_identity<traced_base>{};
+  } else {
+    return std::type_identity<static_base>{};
+  }
+}
+} // namespace detail
+
+/// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
+template <class Op, class... X>
+constexpr auto dispatch(Op const& op, X const&... x) {
+  if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
+    if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
+    else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
+  } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
+}
+
+template <class Tag, class A, class B, class C>
+template <class... X>
+constexpr auto bound<Tag, A, B, C>::operator()(X const&... x) const {
+  return dispatch(*this, detail::plain(x)...);
+}
+
+/// Static values are computed at once: in constant expressions, or in registers.
+template <>
+struct backend<detail::static_base> {
+  /// A constant of a shape and dtype.
+  template <fact S, fact T, number N>
+  static constexpr auto full(S const&, T const&, N v) {
+    using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
+    static_value<E, S> r{};
+    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = static_cast<E>(v);
+    return r;
+  }
+  template <class Op, class... X>
+  static constexpr auto call(Op const& op, X const&... x) {
+    static_assert(Op::typed, "varve: attributes of static values are types: write axis<1> or shape<2, 3> instead of run-time numbers");
+    if constexpr (Op::typed) return evaluate_static(op, x...);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/dispatch_table.hpp
+namespace varve {
+
+/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to lower ones.
+struct boxed_kernel {
+  tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
+  void* self = nullptr;
+  constexpr bool operator==(boxed_kernel const&) const = default;
+};
+/// A rule of one operator for one kind of interpreter (FS-14), with what it was made of.
+struct interpreter_rule {
+  tensor (*call)(void* self, layer& in, boxed_op const& op, boxed_args const& x) = nullptr;
+  void* self = nullptr;
+  char const* kind = "";
+  constexpr bool operator==(interpreter_rule const&) const = default;
+};
+
+/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering makes another.
+struct dispatch_table {
+  dispatch_key_set stops;
+  kernel_inventory kernels;
+  boxed_kernel at[dispatch_key_count];
+  static constexpr int most_rules = 6;
+  interpreter_rule rules[most_rules];
+  /// The kernel that runs under a transform in place of rules, for an operator that is only a composite.
+  boxed_kernel composite;
+  constexpr bool operator==(dispatch_table const&) const = default;
+};
+
+namespace detail {
+VARVE_COLD inline std::string names_of(dispatch_key_set s) {
+  std::string r;
+  for (int k = dispatch_key_count - 1; k > 0; --k)
+    if (s.has(static_cast<dispatch_key>(k))) r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
+  return r.empty() ? "none" : r;
+}
+VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
+  std::string r;
+  auto const say = [&](bool has, char const* what) {
+    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
+  };
+  for (int k = 1; k < dispatch_key_count; ++k) say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
+  say(i.autograd, "autograd");
+  say(i.composite_implicit, "composite_implicit");
+  say(i.composite_explicit, "composite_explicit");
+  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
+  return r.empty() ? "none" : r;
+}
+// The kernels that all operators share; they stand below, in tensor_dispatch.hpp and in subclass.hpp.
+tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
+tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
+tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+template <layer_stack thread_state::* Stack>
+tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+/// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories of views that were written into. Null until the
+/// program asks for a first gradient.
+struct autograd_hooks {
+  tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+  edge (*history_of_view)(tensor const& base, tensor const& view);
+  edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
+  /// Keeps the gradient of a result of a node.
+  void (*retain)(edge const& e);
+};
+inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
+tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+
+
+constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
+/// The kernels every operator has unless others are registered.
+constexpr dispatch_table built_in_table() {
+  dispatch_table t;
+  t.kernels = built_in_kernels;
+  t.stops = stops_of(built_in_kernels, built_in_fallbacks);
+  for (int k = 0; k < dispatch_key_count; ++k)
+    if (k == 0 || resolve(built_in_kernels, built_in_fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) t.at[k].call = &no_kernel;
+  place(t, dispatch_key::cpu, {&call_kernel});
+  place(t, dispatch_key::meta, {&call_meta});
+  place(t, dispatch_key::transform, {&call_transform});
+  place(t, dispatch_key::dispatch_mode, {&call_mode});
+  place(t, dispatch_key::subclass, {&call_subclass});
+  place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
+  place(t, dispatch_key::function_mode, {&call_stack<&thread_state::functions>});
+  return t;
+}
+/// The table of operators nobody registered anything for.
+inline constexpr dispatch_table unregistered = built_in_table();
+
+inline dispatch_table const& table_of(boxed_op const& op) {
+  dispatch_table const* t = op.table->registered->load(std::memory_order_acquire);
+  return t ? *t : unregistered;
+}
+
+/// What stands in a table where `resolve` found nothing, or two.
+VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
+  dispatch_table const& t = table_of(op);
+  std::string const op_name = "varve: operator " + std::string(op.name());
+  dispatch_key const k = (keys & t.stops).highest();
+  if (k == dispatch_key::autograd_other && t.kernels.composite_implicit && t.kernels.has_backend_kernel())
+    throw dispatch_error((op_name + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(t.kernels) +
+                          "); register one for autograd_other")
+                             .c_str());
+  throw missing_rule((op_name + " has no kernel for " + name(k) + "; it has: " + kernels_of(t.kernels) + "; register one with library::impl(\"" + op.name() +
+                      "\", dispatch_key::" + name(k) + ", kernel)")
+                         .c_str());
+}
+} // namespace detail
+
+tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+namespace detail {
+VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
+  autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
+  return h ? h->call(op, below, x) : redispatch(op, below, x);
+}
+} // namespace detail
+
+/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by `redispatch(op, keys.below(its key), args)`, whereas calling
+/// `op(args)` starts from the top (DK-8).
+inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  dispatch_table const& t = detail::table_of(op);
+  dispatch_key_set const stops = keys.may_have_history() ? t.stops | dispatch_key::autograd_functionality : t.stops;
+  while (true) {
+    dispatch_key const k = (keys & stops).highest();
+    boxed_kernel const& f = t.at[static_cast<int>(k)];
+    if (f.call) [[likely]]
+      return f.call(f.self, op, keys, x);
+    if (keys.may_have_history() && is_autograd(k)) return detail::call_autograd(op, keys, x);
+    keys = keys.below(k); // stops at the autograd of another backend only
+  }
+}
+
+} // namespace varve
+
+// ---- varve/core/spin_lock.hpp
+namespace varve::detail {
+
+/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in every unit. A copy is a lock
+/// of its own, so that what holds one can be copied. In constant expressions nothing is done.
+class spin_lock {
+public:
+  constexpr spin_lock() = default;
+  constexpr spin_lock(spin_lock const&) noexcept {}
+  constexpr spin_lock& operator=(spin_lock const&) noexcept { return *this; }
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    constexpr explicit held(spin_lock& l) : lock_(l) {
+      if (!std::is_constant_evaluated()) lock_.acquire();
+    }
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    constexpr ~held() {
+      if (!std::is_constant_evaluated()) lock_.busy_.clear(std::memory_order_release);
+    }
+
+  private:
+    spin_lock& lock_;
+  };
+  /// Runs `f` with the lock held.
+  template <class F>
+  constexpr void operator()(F const& f) {
+    held const on(*this);
+    f();
+  }
+
+private:
+  void acquire() {
+    while (busy_.test_and_set(std::memory_order_acquire))
+      while (busy_.test(std::memory_order_relaxed)) {} // waiting threads read only, which leaves the line to the one that holds it
+  }
+  std::atomic_flag busy_{};
+};
+
+} // namespace varve::detail
+
+// ---- varve/kernel/convert.hpp
+#include <limits>
 
 // ---- varve/kernel/batch.hpp
 #include <cmath>
@@ -2634,6 +3359,592 @@ VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
 
 } // namespace varve::kernel
 
+// ---- varve/kernel/strided.hpp
+/// @file
+/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
+namespace varve::kernel {
+
+/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast), and bytes of one element.
+struct operand {
+  void* data;
+  index_t const* strides;
+  int itemsize;
+  operand() = default;
+  operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
+  /// An input: only read, though held as one kind of pointer with the output.
+  operand(void const* d, index_t const* s, int bytes) : data(const_cast<void*>(d)), strides(s), itemsize(bytes) {}
+};
+
+namespace detail {
+inline constexpr int max_operands = 9; // an output and eight inputs
+
+inline bool is_contiguous(dims const& sizes, index_t const* strides) {
+  index_t expected = 1;
+  for (int d = sizes.n - 1; d >= 0; --d) {
+    if (sizes.v[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes.v[d];
+  }
+  return true;
+}
+
+template <int Bytes>
+inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
+  if (to_stride == Bytes && from_stride == Bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(n * Bytes));
+    return;
+  }
+  index_t i = 0;
+  if constexpr (Bytes >= 4)
+    if (to_stride == Bytes && from_stride == 0) { // one element repeated
+      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+      T x;
+      std::memcpy(&x, from, Bytes);
+      for (constexpr index_t L = lanes<T>; i + L <= n; i += L) {
+        batch<T> const v(x);
+        std::memcpy(to + i * Bytes, &v, sizeof(v));
+      }
+    }
+  to += i * to_stride;
+  from += i * from_stride;
+  for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
+}
+/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
+VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
+  auto* const t = static_cast<char*>(to);
+  auto const* const s = static_cast<char const*>(from);
+  if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
+  else detail::gather_items<1>(t, to_stride, s, from_stride, n);
+}
+
+/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost, neighbours merged where every operand allows.
+struct walk {
+  int rank = 0, count = 0;
+  index_t size[max_rank]{}, at[max_rank]{};
+  index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
+  char* data[max_operands];               // the current row
+  int itemsize[max_operands];
+
+  VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
+    for (int k = 0; k < count; ++k) {
+      operand const& o = k == 0 ? out : in[k - 1];
+      data[k] = static_cast<char*>(o.data);
+      itemsize[k] = o.itemsize;
+    }
+    for (int d = 0; d < sizes.n; ++d) {
+      if (sizes.v[d] == 1) continue;
+      index_t s[max_operands];
+      for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
+      int place = rank;
+      while (place > 0 && is_outer(s, stride[place - 1])) --place;
+      for (int e = rank; e > place; --e) move(e, e - 1);
+      size[place] = sizes.v[d];
+      for (int k = 0; k < count; ++k) stride[place][k] = s[k];
+      ++rank;
+    }
+    merge();
+    if (rank == 0) {
+      size[0] = rank = 1;
+      for (int k = 0; k < count; ++k) stride[0][k] = itemsize[k];
+    }
+  }
+
+  /// Moves to the next row; false after the last, when everything is back at the first.
+  bool next() {
+    for (int d = rank - 2; d >= 0; --d) {
+      bool const wraps = ++at[d] == size[d];
+      if (wraps) at[d] = 0;
+      for (int k = 0; k < count; ++k) data[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
+      if (!wraps) return true;
+    }
+    return false;
+  }
+  /// Whether an operand's elements follow each other in the order of the walk.
+  bool adjacent(int k) const {
+    index_t expected = itemsize[k];
+    for (int d = rank - 1; d >= 0; expected *= size[d--])
+      if (stride[d][k] != expected) return false;
+    return true;
+  }
+  /// Whether an operand is one element, broadcast.
+  bool constant(int k) const {
+    for (int d = 0; d < rank; ++d)
+      if (stride[d][k] != 0) return false;
+    return true;
+  }
+
+private:
+  static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
+  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in neither decides.
+  bool is_outer(index_t const* a, index_t const* b) const {
+    for (int k = 0; k < count; ++k)
+      if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
+    return false;
+  }
+  void move(int to, int from) {
+    size[to] = size[from];
+    for (int k = 0; k < count; ++k) stride[to][k] = stride[from][k];
+  }
+  void merge() {
+    int last = 0;
+    for (int d = 1; d < rank; ++d) {
+      bool fits = true;
+      for (int k = 0; k < count; ++k) fits = fits && stride[last][k] == stride[d][k] * size[d];
+      index_t const n = fits ? size[last] * size[d] : size[d];
+      if (!fits) ++last;
+      move(last, d);
+      size[last] = n;
+    }
+    if (rank > 0) rank = last + 1;
+  }
+};
+
+/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
+/// neither side leaves the first cache between uses of one of its lines.
+template <int Bytes>
+VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
+  constexpr index_t tile = 32;
+  for (index_t r = 0; r < rows; r += tile)
+    for (index_t c = 0; c < cols; c += tile) {
+      index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
+      char* const t = to + r * to_row + c * to_col;
+      char const* const f = from + r * from_row + c * from_col;
+      if constexpr (Bytes >= 4)
+        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
+          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+          constexpr index_t L = lanes<T>;
+          for (index_t i = 0; i < tile; i += L)
+            for (index_t j = 0; j < tile; j += L) {
+              batch<T> square[lanes<T>];
+              for (index_t k = 0; k < L; ++k) std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
+              kernel::transpose<T>(square);
+              for (index_t k = 0; k < L; ++k) std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
+            }
+          continue;
+        }
+      for (index_t i = 0; i < h; ++i) detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
+    }
+}
+} // namespace detail
+
+/// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
+VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
+  index_t const n = numel(sizes);
+  if (n == 0) return;
+  if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
+    std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
+    return;
+  }
+  detail::walk w(sizes, out, &in, 1);
+  int const inner = w.rank - 1;
+  int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
+  for (int d = 0; d < inner; ++d)
+    if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
+  if (across < 0) {
+    do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
+    while (w.next());
+    return;
+  }
+  index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
+  w.size[across] = 1; // the walk stays on the other dimensions
+  do {
+    auto const tiles = in.itemsize == 4 ? detail::copy_tiles<4> : in.itemsize == 8 ? detail::copy_tiles<8> : in.itemsize == 2 ? detail::copy_tiles<2> : detail::copy_tiles<1>;
+    tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
+  } while (w.next());
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/pointwise.hpp
+/// @file
+/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes, strides and broadcasting.
+namespace varve::kernel {
+
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the inputs.
+using loop = void (*)(std::size_t n, void* out, void const* const* in);
+
+/// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
+template <class F>
+concept scalar_only = requires { requires F::scalar_only; };
+
+namespace detail {
+template <class V, std::size_t>
+using same = V;
+template <class F, class V, std::size_t... I>
+constexpr bool maps_batches(std::index_sequence<I...>) {
+  return requires(F const& f, same<V, I> const&... x) {
+    { f(x...) } -> std::convertible_to<V>;
+  };
+}
+/// Whether `F` is run on batches of `In`.
+template <class Out, class In, class F, int Arity>
+constexpr bool vectorized() {
+  if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
+  else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
+}
+/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
+/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
+template <class T, int Arity>
+VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
+  constexpr std::size_t L = lanes<T>;
+  T last[L], filled[Arity][L];
+  void const* p[Arity];
+  if (n > L) {
+#pragma GCC unroll 4
+    for (int k = 0; k < Arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
+    f(L, last, p);
+    f(n - n % L, out, in);
+    std::memcpy(out + (n - L), last, sizeof(last));
+    return;
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < Arity; ++k) {
+    kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
+    p[k] = filled[k];
+  }
+  f(L, last, p);
+  detail::copy_first(out, last, n);
+}
+template <class T>
+using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
+template <class Out, class In>
+inline constexpr bool masked = [] {
+  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
+  else return false;
+}();
+
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
+template <class Out, class In, class F, class... P>
+VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
+  F const f{};
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
+    for (std::size_t i = 0; i < n; i += lanes<In>) {
+      std::size_t const left = n - i < lanes<In> ? n - i : lanes<In>;
+      kernel::store_first<In>(out + i, left, batch<In>(f(kernel::load_first(in + i, left)...)));
+    }
+  else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
+    for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
+  else
+    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+}
+template <class Out, class In, class F, std::size_t... I>
+VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
+  detail::run<Out, In, F>(n, static_cast<Out*>(out), static_cast<In const*>(in[I])...);
+}
+} // namespace detail
+
+/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
+/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
+template <class Out, class In, class F, int Arity>
+__attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
+  if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
+    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
+  detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
+}
+
+namespace detail {
+inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
+
+/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
+VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
+  alignas(64) unsigned char packed[max_operands][block * 8];
+  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
+  index_t const n = w.size[w.rank - 1];
+  index_t const* stride = w.stride[w.rank - 1];
+  bool direct = true;
+  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
+  do {
+    for (index_t i = 0; i < n; i += direct ? n : block) {
+      index_t const m = direct || n - i < block ? n - i : block;
+      void* p[max_operands];
+      for (int k = 0; k < w.count; ++k) {
+        char* const source = w.data[k] + i * stride[k];
+        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
+        if (k == 0 || p[k] == source || repeated[k] == source) continue;
+        bool const broadcast = stride[k] == 0;
+        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m, w.itemsize[k]);
+        repeated[k] = broadcast ? source : nullptr;
+      }
+      f(static_cast<std::size_t>(m), p[0], p + 1);
+      if (p[0] == packed[0]) detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
+    }
+  } while (w.next());
+}
+
+/// Short rows: as many as fit are packed together.
+VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
+  alignas(64) unsigned char packed[max_operands][block * 8];
+  char* target[block];
+  index_t const n = w.size[w.rank - 1], rows = block / n;
+  index_t const* stride = w.stride[w.rank - 1];
+  bool adjacent[max_operands], constant[max_operands];
+  char* start[max_operands];
+  for (int k = 0; k < w.count; ++k) {
+    adjacent[k] = w.adjacent(k);
+    constant[k] = k > 0 && w.constant(k);
+    start[k] = w.data[k];
+    if (constant[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
+  }
+  for (bool more = true; more;) {
+    index_t r = 0;
+    for (; more && r < rows; ++r) {
+      target[r] = w.data[0];
+      for (int k = 1; k < w.count; ++k)
+        if (!adjacent[k] && !constant[k]) detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
+      more = w.next();
+    }
+    void* p[max_operands];
+    for (int k = 0; k < w.count; ++k) {
+      p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
+      start[k] += r * n * w.itemsize[k];
+    }
+    f(static_cast<std::size_t>(r * n), p[0], p + 1);
+    if (!adjacent[0])
+      for (index_t i = 0; i < r; ++i) detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
+  }
+}
+} // namespace detail
+
+/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an
+/// empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor itself.
+VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
+  index_t const n = numel(sizes);
+  if (n == 0) return;
+  bool contiguous = detail::is_contiguous(sizes, out.strides);
+  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
+  if (contiguous) {
+    void const* p[detail::max_operands];
+    for (int k = 0; k < count; ++k) p[k] = in[k].data;
+    return f(static_cast<std::size_t>(n), out.data, p);
+  }
+  detail::walk w(sizes, out, in, count);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
+  else detail::pointwise_short_rows(w, f);
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/convert.hpp
+/// @file
+/// Conversion between the six element types.
+namespace varve::kernel {
+
+/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the smallest integer of 32 or 64 bits, as
+/// x86 has it; uint8 takes the low bits of that), integers wrap.
+template <class To, class From>
+constexpr To cast(From x) {
+  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
+    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
+    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
+  } else return static_cast<To>(x);
+}
+
+namespace detail {
+template <class To, class From>
+struct cast_element {
+  To operator()(From x) const { return kernel::cast<To>(x); }
+};
+template <class To>
+loop convert_from(dtype from) {
+  return on_dtype(from, "convert", []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
+}
+} // namespace detail
+
+/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
+  return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
+}
+/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands must be those of the dtypes.
+template <class = void>
+void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
+  if (to == from) kernel::copy_strided(sizes, out, in);
+  else kernel::pointwise(sizes, out, &in, 1, kernel::convert_loop<>(to, from));
+}
+
+} // namespace varve::kernel
+
+// ---- varve/dispatch/tensor_eval.hpp
+namespace varve {
+
+namespace detail {
+/// How the elements of a tensor are laid out, for kernels that walk over a broadcast shape.
+inline kernel::operand operand_of(tensor const& t, index_t const* strides) { return {t.raw(), strides, itemsize(t.dtype())}; }
+
+/// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the conversions of all pairs of dtypes.)
+template <class = void>
+VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
+  tensor r = tensor::empty(t.sizes(), type);
+  kernel::convert<>(t.sizes(), operand_of(r, r.strides().v), type, operand_of(t, t.strides().v), t.dtype());
+  return r;
+}
+/// The tensor itself when its elements follow one another, else a copy.
+VARVE_NOINLINE inline tensor contiguous_copy(tensor const& t) {
+  tensor r = tensor::empty(t.sizes(), t.dtype());
+  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
+  return r;
+}
+
+/// What the driver of elementwise operators needs to know of one, so that it exists once for all.
+struct pointwise_info {
+  char const* name;
+  int arity;
+  int conditions;
+  bool floating, comparison;
+  /// Contiguous kernels by computing dtype; null where there is none.
+  kernel::loop loops[10];
+};
+
+template <class Tag>
+struct pointwise_functor {
+  template <class... V>
+  VARVE_INLINE constexpr auto operator()(V const&... v) const {
+    return rules<Tag>::kernel(v...);
+  }
+};
+template <class Tag, class T>
+constexpr kernel::loop pointwise_loop() {
+  using R = rules<Tag>;
+  if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
+  else if constexpr (std::is_same_v<T, bool> && requires { requires !R::accepts_bool; }) return nullptr;
+  else if constexpr (R::promote == promotion::comparison) return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
+  else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
+}
+template <class Tag>
+inline constexpr pointwise_info info_of{Tag::op_name,
+                                        rules<Tag>::arity,
+                                        rules<Tag>::conditions,
+                                        rules<Tag>::promote == promotion::floating,
+                                        rules<Tag>::promote == promotion::comparison,
+                                        {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(), pointwise_loop<Tag, std::int32_t>(),
+                                         pointwise_loop<Tag, std::int64_t>(), nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(), nullptr, nullptr}};
+
+VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
+  meta const first = meta_of(*x[f.conditions]);
+  dtype t = first.type;
+  if (f.arity - f.conditions == 2) t = result_type(first, meta_of(*x[f.conditions + 1]));
+  if (f.arity - f.conditions == 3) t = result_type(first, meta_of(*x[f.conditions + 1]), meta_of(*x[f.conditions + 2]));
+  return f.floating && category(t) < 2 ? default_dtype : t;
+}
+
+/// The general case: operands of other dtypes are converted, shapes broadcast.
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
+  constexpr int most = 4;
+  tensor const* in[most];
+  tensor copies[most];
+  dtype const t = pointwise_type(f, x);
+  bool number = true;
+  dims sizes;
+  for (int k = 0; k < f.arity; ++k) {
+    in[k] = x[k];
+    number = number && x[k]->is_number();
+    if (x[k]->dtype() != t) {
+      copies[k] = converted(*x[k], t);
+      in[k] = &copies[k];
+    }
+    sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
+  }
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
+  dims strides[most];
+  kernel::operand o[most];
+  for (int k = 0; k < f.arity; ++k) {
+    strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
+    o[k] = operand_of(*in[k], strides[k].v);
+  }
+  kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
+  if (number) out.mark_number();
+  return out;
+}
+/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
+  tensor const& first = *x[0];
+  dtype const t = first.dtype();
+  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
+  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  if (!flat || !loop) [[unlikely]]
+    return run_pointwise_general(f, x);
+  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
+  void const* p[4];
+  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
+  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
+  return out;
+}
+
+template <class T>
+strided<T> strided_of(tensor const& t) {
+  return {static_cast<T*>(t.raw()), t.sizes(), t.strides()};
+}
+template <class R, class T, std::size_t K>
+struct operand_element {
+  using type = T;
+};
+template <class R, class T, std::size_t K>
+  requires(R::kind == op_kind::indexing && R::arity > 1 && K == 1)
+struct operand_element<R, T, K> {
+  using type = std::int64_t;
+};
+template <class R, class T>
+struct result_element {
+  using type = T;
+};
+template <class R, class T>
+  requires requires { typename R::template result<T>; }
+struct result_element<R, T> {
+  using type = typename R::template result<T>;
+};
+
+template <class Tag, class... X>
+VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
+  using R = rules<Tag>;
+  meta const in[] = {meta_of(x)..., meta{}};
+  meta const m = R::shape(at, in, sizeof...(X));
+  tensor out = tensor::empty(m.sizes, m.type);
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    on_dtype(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
+      R::compute(at, strided_of<typename result_element<R, T>::type>(out), strided_of<typename operand_element<R, T, K>::type const>(x)...);
+    });
+    return out;
+  }(std::index_sequence_for<X...>{});
+}
+} // namespace detail
+
+/// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by sharing storage, all others by `compute`.
+template <class Op, class... X>
+tensor evaluate_tensor(Op const& op, X const&... x) {
+  using tag = typename Op::tag;
+  using R = rules<tag>;
+  if constexpr (requires { R::make(op.boxed(), x...); }) {
+    return R::make(op.boxed(), x...);
+  } else if constexpr (R::kind == op_kind::pointwise) {
+    tensor const* in[] = {&x...};
+    return detail::run_pointwise(detail::info_of<tag>, in);
+  } else if constexpr (detail::has_layout<R>) {
+    attributes const at = op.boxed();
+    auto const& v = nth<0>(x...);
+    layout l = R::layout_of(at, v.where());
+    constexpr bool is_view = !constant_to_derivatives<tag>; // `detach` gives none
+    if (l.expressible) return v.with_layout(l, is_view);
+    tensor const copy = detail::contiguous_copy(v);
+    return copy.with_layout(R::layout_of(at, copy.where()), false);
+  } else if constexpr (R::kind == op_kind::convert) {
+    return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
+  } else {
+    return detail::compute_tensor<tag>(op.boxed(), x...);
+  }
+}
+
+} // namespace varve
+
 // ---- varve/dispatch/handle.hpp
 namespace varve {
 
@@ -2685,700 +3996,1601 @@ inline constexpr op_handle handle = detail::make_handle<Tag>();
 
 } // namespace varve
 
-// ---- varve/graph/list.hpp
-#include <memory>
+// ---- varve/dispatch/table.hpp
 namespace varve {
 
-/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every call counts, and an element of a
-/// vector is made by a chain of six. An index may be any integer.
-template <class T>
-class list {
-public:
-  constexpr list() = default;
-  constexpr list(std::size_t n, T const& x) { assign(n, x); }
-  constexpr list(T const* from, T const* to) {
-    reserve(static_cast<std::size_t>(to - from));
-    for (; from != to; ++from) push_back(*from);
-  }
-  constexpr list(list const& o) : list(o.data_, o.data_ + o.size_) {}
-  constexpr list(list&& o) noexcept : data_(o.data_), size_(o.size_), room_(o.room_) {
-    o.data_ = nullptr;
-    o.size_ = o.room_ = 0;
-  }
-  constexpr list& operator=(list const& o) {
-    if (this != &o) {
-      clear();
-      reserve(o.size_);
-      for (T const& x : o) push_back(x);
-    }
-    return *this;
-  }
-  constexpr list& operator=(list&& o) noexcept {
-    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
-    return *this;
-  }
-  constexpr ~list() { release(); }
+namespace detail {
+template <class Tag, int Facts>
+auto rebound(attributes const& at) {
+  if constexpr (Facts == 0) return bound<Tag>{};
+  else if constexpr (Facts == 1) return bound<Tag, dims>{at[0], {}, {}};
+  else if constexpr (Facts == 2) return bound<Tag, dims, dims>{at[0], at[1], {}};
+  else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
+}
+[[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
+  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter + "; add it to its rules<>, or register a rule or a composite_implicit kernel with library::impl").c_str());
+}
 
-  constexpr std::size_t size() const { return size_; }
-  constexpr bool empty() const { return size_ == 0; }
-  constexpr T* data() { return data_; }
-  constexpr T const* data() const { return data_; }
-  constexpr T* begin() { return data_; }
-  constexpr T const* begin() const { return data_; }
-  constexpr T* end() { return data_ + size_; }
-  constexpr T const* end() const { return data_ + size_; }
-  constexpr T& operator[](std::ptrdiff_t k) { return data_[k]; }
-  constexpr T const& operator[](std::ptrdiff_t k) const { return data_[k]; }
-  constexpr T& back() { return data_[size_ - 1]; }
-  constexpr T const& back() const { return data_[size_ - 1]; }
+/// The rules of an operator instantiated on tensors: the same text as for static values.
+template <class Tag, int Facts>
+struct erased {
+  using R = rules<Tag>;
+  static constexpr std::size_t arity = static_cast<std::size_t>(R::arity);
+  using all = std::make_index_sequence<arity>;
 
-  constexpr void push_back(T const& x) {
-    if (size_ == room_) {
-      T const copy = x; // may lie in this list
-      reserve(room_ ? 2 * room_ : 16);
-      put(copy);
+  static tensor eval(attributes const& at, boxed_args const& x) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(rebound<Tag, Facts>(at), x[static_cast<int>(K)]...); }(all{});
+  }
+  template <std::size_t I, std::size_t... K>
+  static tensor jvp_at(attributes const& at, tensor const& d, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
+    if constexpr (requires { R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...); }) return R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...);
+    else no_rule(Tag::op_name, "jvp");
+  }
+  template <std::size_t I, std::size_t... K>
+  static tensor vjp_at(attributes const& at, tensor const& g, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
+    if constexpr (requires { R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...); }) return R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...);
+    else no_rule(Tag::op_name, "grad");
+  }
+  VARVE_COLD static tensor jvp(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x) {
+    if constexpr (!constant_to_derivatives<Tag> && has_jvp<Tag>) {
+      tensor r;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (void)((static_cast<int>(I) == i && (r = jvp_at<I>(at, d, y, x, all{}), true)) || ...);
+      }(all{});
+      return r;
     } else {
-      put(x);
+      no_rule(Tag::op_name, "jvp");
     }
   }
-  constexpr void pop_back() {
-    --size_;
-    if constexpr (!plain) std::destroy_at(data_ + size_);
-  }
-  constexpr void clear() {
-    if constexpr (plain) size_ = 0;
-    else while (size_) pop_back();
-  }
-  constexpr void assign(std::size_t n, T const& x) {
-    clear();
-    reserve(n);
-    while (size_ < n) put(x);
-  }
-  constexpr void resize(std::size_t n) {
-    while (size_ > n) pop_back();
-    reserve(n);
-    while (size_ < n) put(T());
-  }
-  constexpr void reserve(std::size_t n) {
-    if (n <= room_) return;
-    T* p = nullptr;
-    if constexpr (plain) p = new T[n]{};
-    else p = std::allocator<T>().allocate(n);
-    for (std::size_t k = 0; k < size_; ++k) {
-      if constexpr (plain) p[k] = data_[k];
-      else std::construct_at(p + k, static_cast<T&&>(data_[k]));
+  VARVE_COLD static tensor vjp(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x) {
+    if constexpr (!constant_to_derivatives<Tag> && has_vjp<Tag>) {
+      tensor r;
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (void)((static_cast<int>(I) == i && (r = vjp_at<I>(at, g, y, x, all{}), true)) || ...);
+      }(all{});
+      return r;
+    } else {
+      no_rule(Tag::op_name, "grad");
     }
-    std::size_t const size = size_;
-    release();
-    data_ = p, size_ = size, room_ = n;
   }
+  VARVE_COLD static tensor batch(attributes const& at, index_t n, boxed_args const& x, bool const* batched) {
+    if constexpr (has_batch<Tag>) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return R::batch(rebound<Tag, Facts>(at), dims{n}, operand<tensor, bool>{x[static_cast<int>(K)], batched[K]}...);
+      }(all{});
+    } else {
+      no_rule(Tag::op_name, "vmap");
+    }
+  }
+  VARVE_COLD static tensor meta_of_result(attributes const& at, boxed_args const& x) {
+    constexpr int most = 8;
+    meta in[most];
+    for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
+    if constexpr (has_layout<R> && R::kind == op_kind::view) {
+      layout const l = R::layout_of(at, x[0].where());
+      if (l.expressible) return x[0].with_layout(l);
+    }
+    if constexpr (R::kind == op_kind::mutation) {
+      (void)R::shape(at, in, x.size());
+      return x[0];
+    } else {
+      varve::meta const m = R::shape(at, in, x.size());
+      return tensor::meta(m.sizes, m.type);
+    }
+  }
+  static op_handle const* handle_of() { return &handle<Tag>; }
+};
 
-private:
-  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // zeroed memory costs nothing
-  T* data_ = nullptr;
-  std::size_t size_ = 0, room_ = 0;
+template <class R>
+constexpr saved_values saved_of() {
+  if constexpr (requires { R::saved; }) return R::saved;
+  else return {};
+}
+template <class R>
+constexpr char const* schema_of() {
+  if constexpr (requires { R::schema; }) return R::schema;
+  else return "";
+}
 
-  constexpr void put(T const& x) {
-    if constexpr (plain) data_[size_] = x;
-    else std::construct_at(data_ + size_, x);
-    ++size_;
-  }
-  constexpr void release() {
-    if constexpr (plain) {
-      delete[] data_;
-    } else if (data_) {
-      clear();
-      std::allocator<T>().deallocate(data_, room_);
-    }
+/// The kernels registered at run time for an operator; null while there are none.
+template <class Tag>
+inline constinit std::atomic<dispatch_table const*> registered{nullptr};
+
+/// Tables register themselves by name when a program first contains them.
+struct table_entry {
+  op_table const* table;
+  table_entry* next;
+};
+inline table_entry*& first_table() {
+  static table_entry* first = nullptr;
+  return first;
+}
+/// Held while the list of tables, or what is registered for them, is read or changed.
+inline constinit spin_lock lock_of_tables;
+struct table_registration {
+  table_entry entry;
+  explicit table_registration(op_table const* t) : entry{t, nullptr} {
+    spin_lock::held const on(lock_of_tables);
+    entry.next = first_table();
+    first_table() = &entry;
   }
 };
+} // namespace detail
+
+/// The rules of an operator for tensors.
+template <class Tag, int Facts>
+inline constexpr op_table table{Tag::op_name,
+                                detail::schema_of<rules<Tag>>(),
+                                rules<Tag>::arity,
+                                !constant_to_derivatives<Tag>,
+                                &detail::erased<Tag, Facts>::eval,
+                                &detail::erased<Tag, Facts>::jvp,
+                                &detail::erased<Tag, Facts>::vjp,
+                                &detail::erased<Tag, Facts>::batch,
+                                &detail::erased<Tag, Facts>::handle_of,
+                                &detail::erased<Tag, Facts>::meta_of_result,
+                                &detail::registered<Tag>,
+                                detail::saved_of<rules<Tag>>(),
+                                rules<Tag>::kind};
+
+namespace detail {
+template <class Tag, int Facts>
+inline table_registration const registration{&table<Tag, Facts>};
+/// The table of an operator, known to `ops::find` from the start of the program that contains it.
+template <class Tag, int Facts>
+op_table const* registered_table() {
+  (void)&registration<Tag, Facts>;
+  return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
+}
+/// The lock must be held.
+inline op_table const* table_named(char const* name) {
+  if (std::strncmp(name, "aten::", 6) == 0) name += 6;
+  for (auto* e = first_table(); e; e = e->next)
+    if (std::strcmp(e->table->name, name) == 0) return e->table;
+  return nullptr;
+}
+} // namespace detail
+
+inline op_table const* ops::find(char const* name) {
+  detail::spin_lock::held const on(detail::lock_of_tables);
+  return detail::table_named(name);
+}
 
 } // namespace varve
 
-// ---- varve/graph/graph.hpp
+// ---- varve/dispatch/tensor_dispatch.hpp
 namespace varve {
 
-/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than the node's own.
-struct node {
-  op_handle const* op = nullptr;
-  attributes at{};
-  meta out{};
-  int first = 0;
-  int count = 0;
-  /// Value of a rank-0 `constant` node, or the number of a `placeholder`.
-  double value = 0;
-  /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
-  int regions_first = 0;
-  int regions_count = 0;
-};
-
-/// A function inside a graph: its nodes are contiguous, its placeholders come first. Region 0 is the whole program.
-struct region {
-  int node_first = 0, node_count = 0;
-  int inputs = 0;
-  /// Results are the node numbers `graph::results[result_first .. + result_count)`.
-  int result_first = 0, result_count = 0;
-};
-
-/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
-/// Usable in constant expressions; `static_graph` is the form that outlives them.
-struct graph {
-  list<node> nodes;
-  list<int> edges;
-  list<int> results;
-  list<region> regions;
-};
-
-/// Array sizes of a frozen graph.
-struct graph_sizes {
-  std::size_t nodes, edges, results, regions;
-};
-
-/// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
-template <graph_sizes S>
-struct static_graph {
-  node nodes[S.nodes ? S.nodes : 1]{};
-  int edges[S.edges ? S.edges : 1]{};
-  int results[S.results ? S.results : 1]{};
-  region regions[S.regions ? S.regions : 1]{};
-  static constexpr graph_sizes sizes = S;
-
-  constexpr static_graph() = default;
-  constexpr explicit static_graph(graph const& g) {
-    for (std::size_t k = 0; k < S.nodes; ++k) nodes[k] = g.nodes[k];
-    for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
-    for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
-    for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
-  }
-  /// The same graph in the form that passes work on.
-  constexpr graph thaw() const {
-    return {list<node>(nodes, nodes + S.nodes), list<int>(edges, edges + S.edges), list<int>(results, results + S.results),
-            list<region>(regions, regions + S.regions)};
-  }
-  /// Number of nodes of an operator: `g.count(vv::sigmoid)`.
-  template <class Op>
-  constexpr int count(Op const&) const {
-    int n = 0;
-    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op == &varve::handle<Op>;
-    return n;
-  }
-  /// Number of nodes that compute something: neither placeholders nor constants.
-  constexpr int operations() const {
-    int n = 0;
-    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op->kind != op_kind::placeholder && nodes[k].op->kind != op_kind::constant;
-    return n;
-  }
-};
+template <>
+inline constexpr bool is_tensor_base<tensor> = true;
 
 namespace detail {
-template <class Make>
-struct frozen_sizes {
-  static constexpr graph_sizes compute() {
-    graph const g = Make{}();
-    return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
-  }
-};
-} // namespace detail
-
-/// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
-template <class Make>
-constexpr auto freeze(Make) {
-  if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
-    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced"); // the compiler tells why
-    return static_graph<graph_sizes{}>{};
-  } else {
-    constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
-    return static_graph<s>(Make{}());
-  }
+/// An operand as a tensor: plain numbers and arrays are boxed.
+inline tensor const& as_tensor(tensor const& t) { return t; }
+template <number T>
+tensor as_tensor(T v) {
+  return tensor::from_number(v);
+}
+template <class T, index_t... D>
+tensor as_tensor(array<T, D...> const& a) {
+  return tensor::from_data(a.data, ints<D...>::to_dims());
 }
 
-} // namespace varve
-
-// ---- varve/graph/builder.hpp
-namespace varve {
-
-namespace detail {
-/// The operators that only graphs have.
-constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
-} // namespace detail
-inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
-inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
-
-/// One of several results of a higher-order node; attribute {k}.
-inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
-
-namespace detail {
-/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0 keeps all numbers.
-constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
-  for (int r = from; r < to; ++r) {
-    region g_r = g.regions[static_cast<std::size_t>(r)];
-    int const shift = static_cast<int>(into.nodes.size()) - g_r.node_first;
-    for (int n = g_r.node_first; n < g_r.node_first + g_r.node_count; ++n) {
-      node nd = g.nodes[static_cast<std::size_t>(n)];
-      int const edge = static_cast<int>(into.edges.size());
-      for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
-      nd.first = edge;
-      if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
-      into.nodes.push_back(nd);
-    }
-    int const result = static_cast<int>(into.results.size());
-    for (int k = 0; k < g_r.result_count; ++k) into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
-    g_r.node_first += shift;
-    g_r.result_first = result;
-    into.regions.push_back(g_r);
+/// Does a value belong to a transform that is still there to process it?
+inline bool is_alive(layer const* transforms, tensor const& t) {
+  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
+  return transforms;
+}
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
+  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (!(t.sizes() == t.inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
+    t = tensor(t.inner());
   }
+  return t;
+}
+
+/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
+inline dispatch_key_set keys_of_call(boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  dispatch_key_set keys = s.included;
+  for (auto const& t : x)
+    if (t.defined()) keys |= t.keys();
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  if ((keys & backends).empty()) keys |= default_keys;
+  return keys - s.excluded;
+}
+/// The slow door: the highest key of the call decides.
+VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
+  // What nothing watches goes straight to its kernel: the last step of every lowered call.
+  if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
+    unsigned keys = 0;
+    for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
+    if (!(keys & static_cast<std::uint16_t>(~default_keys.bits))) [[likely]]
+      return op.table->eval(*op.at, x);
+  }
+  return redispatch(op, keys_of_call(x), x);
+}
+
+/// The kernel proper.
+VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
+VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
+  popped const p(this_thread_state.transforms);
+  for (auto const& t : x)
+    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
+  return op(x);
+}
+
+/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
+VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  bool dead = false;
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
+  if (dead) {
+    boxed_args plain;
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
+    return call_boxed(op, plain);
+  }
+  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
+  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
+    for (auto const& r : t.rules)
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+    if (!op.table->eval) return call_without_rules(op, x);
+  }
+  popped const p(s.transforms);
+  return p.top().process(p.top(), op, x);
+}
+
+/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
+/// operands (MD-10).
+VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  layer_stack* const stack = s.next_mode();
+  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
+  layer const* asked = stack->top;
+  {
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    key_guard const off(s.included, s.excluded | above);
+    popped const p(*stack);
+    tensor y = p.top().process(p.top(), op, x);
+    if (y.defined()) [[likely]]
+      return y;
+  }
+  if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept; let the mode's process return a tensor, for instance op(args)").c_str());
+}
+
+/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
+template <layer_stack thread_state::* Stack>
+VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  layer_stack& stack = s.*Stack;
+  if (!stack.top) return redispatch(op, keys.below(stack.key), x);
+  popped const p(stack);
+  tensor y = p.top().process(p.top(), op, x);
+  return y.defined() ? y : op(x);
+}
+
+/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
+VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  constexpr int most = 8;
+  subclass_type const* order[most];
+  int n = 0;
+  for (auto const& t : x) {
+    if (!t.defined() || !t.object()) continue;
+    subclass_type const* const type = &t.object()->type();
+    int at = 0;
+    bool known = false;
+    for (int k = 0; k < n; ++k) known = known || order[k] == type;
+    if (known || n == most) continue;
+    while (at < n && !type->derives_from(order[at])) ++at;
+    for (int k = n++; k > at; --k) order[k] = order[k - 1];
+    order[at] = type;
+  }
+  if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
+  for (int k = 0; k < n; ++k) {
+    thread_state const& s = this_thread_state;
+    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+    key_guard const off(s.included, s.excluded | above);
+    tensor y = order[k]->dispatch(op, x);
+    if (y.defined()) return y;
+  }
+  std::string tried;
+  for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried + "; let the dispatch of one of them return a tensor").c_str());
 }
 } // namespace detail
 
-/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
-/// becomes an extra input of it, once (lifting, SL-3, SL-4).
-class graph_builder {
-public:
-  constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) { root_->current_ = this; }
-  graph_builder(graph_builder const&) = delete;
-  graph_builder& operator=(graph_builder const&) = delete;
-  constexpr ~graph_builder() { root_->current_ = outer_; }
+inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
 
-  /// The function being traced now.
-  constexpr graph_builder& current() { return *root_->current_; }
-
-  constexpr int input(meta const& m) {
-    node n;
-    n.op = &placeholder_handle;
-    n.out = m;
-    n.out.number = false;
-    n.value = static_cast<double>(inputs_);
-    ++inputs_;
-    nodes_.push_back(n);
-    return static_cast<int>(nodes_.size()) - 1;
+/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
+template <>
+struct backend<detail::tensor_base> {
+  template <class Op, class... X>
+  static tensor call(Op const& op, X const&... x) {
+    return enter(op, detail::as_tensor(x)...);
   }
-  constexpr int constant(dtype type, double v) {
-    node n;
-    n.op = &constant_handle;
-    n.out = {type, {}};
-    n.value = v;
-    nodes_.push_back(n);
-    return static_cast<int>(nodes_.size()) - 1;
+  template <class S, class T, number N>
+  static tensor full(S const& sizes, T const& type, N v);
+  /// ... of the shape and dtype of another tensor, on its backend.
+  template <number N>
+  static tensor full_on(tensor const& like, N v, dims const& sizes) {
+    tensor const* base = &like;
+    while (base->is_wrapped()) base = &base->inner();
+    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
+    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
+      return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
+    include_keys const there(base->keys() & elsewhere);
+    return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
-  constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
-    node n;
-    n.op = op;
-    n.at = at;
-    n.out = out;
-    n.out.number = false;
-    n.first = static_cast<int>(edges_.size());
-    n.count = count;
-    for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
-    nodes_.push_back(n);
-    return static_cast<int>(nodes_.size()) - 1;
-  }
-  /// The number here of a node of an outer function: an extra input, made once.
-  constexpr int lift(graph_builder const* owner, int id, meta const& m) {
-    if (owner == this) return id;
-    if (!outer_) refuse::argument_is_invalid("trace", "a value of another trace was used; pass it as an argument");
-    int const outer_id = outer_->lift(owner, id, m);
-    for (std::size_t k = 0; k < lifted_.size(); k += 2)
-      if (lifted_[k] == outer_id) return lifted_[k + 1];
-    int const mine = input(m);
-    lifted_.push_back(outer_id);
-    lifted_.push_back(mine);
-    return mine;
-  }
-  constexpr void result(int id) { results_.push_back(id); }
-  /// Ends the tracing of an inner function: further operators belong to the function around it.
-  constexpr void close() { root_->current_ = outer_; }
-
-  /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
-  constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
-    list<int> all(operands, operands + count), lifted;
-    for (graph_builder const* f : {&a, &b})
-      for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
-        bool known = false;
-        for (int id : lifted) known = known || id == f->lifted_[k];
-        if (!known) lifted.push_back(f->lifted_[k]);
-      }
-    for (int id : lifted) all.push_back(id);
-    a.take_inputs(lifted, *this);
-    b.take_inputs(lifted, *this);
-    graph const ga = a.finish(), gb = b.finish();
-    int const first = 1 + static_cast<int>(inner_.regions.size());
-    int const rest_of_b = 2 + static_cast<int>(ga.regions.size()) - 1;
-    detail::append(inner_, ga, 0, 1, first + 2);
-    detail::append(inner_, gb, 0, 1, first + rest_of_b);
-    detail::append(inner_, ga, 1, static_cast<int>(ga.regions.size()), first + 2);
-    detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), first + rest_of_b);
-    meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
-    int const id = emit(op, {}, all.data(), static_cast<int>(all.size()), out);
-    nodes_[static_cast<std::size_t>(id)].regions_first = first;
-    nodes_[static_cast<std::size_t>(id)].regions_count = 2;
-    several_ = static_cast<int>(ga.results.size());
-    return id;
-  }
-  /// The k-th result of a node just written by `emit_branches`.
-  constexpr int result_of(int id, int k, meta const& m) {
-    if (several_ == 1) return id;
-    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
-  }
-
-  /// The finished function with its inner functions behind it.
-  constexpr graph finish() const {
-    graph g;
-    g.nodes = nodes_;
-    g.edges = edges_;
-    g.results = results_;
-    g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
-    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
-    return g;
-  }
+  /// 0, 1, ..., n - 1 as int64.
+  template <class = void>
+  static tensor arange(tensor const& like, dims const& n);
 
 private:
-  graph_builder* outer_;
-  graph_builder* root_;
-  graph_builder* current_ = nullptr; // of the root: the innermost open function
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
-  constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
-    int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
-    for (std::size_t u = 0; u < lifted.size(); ++u) {
-      int mine = -1;
-      for (std::size_t k = 0; k < lifted_.size(); k += 2)
-        if (lifted_[k] == lifted[u]) mine = lifted_[k + 1];
-      if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
-      nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
+  /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+  static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+  template <class Op, class... X>
+  static tensor enter(Op const& op, X const&... x) {
+    using tag = typename Op::tag;
+    unsigned const seen = (x.keys().bits | ... | 0u) & watched;
+    if (this_thread_state.quiet() && (!seen || (seen == dispatch_key_set::history_bit && !(x.requires_grad() || ...))) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
+      return evaluate_tensor(op, x...);
+    auto const args = [&] {
+      if constexpr (sizeof...(X) > 0) return boxed_args(x...);
+      else return boxed_args();
+    }();
+    if constexpr (Op::facts == 0) {
+      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &no_attributes}, args);
+    } else {
+      attributes const at = op.boxed();
+      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &at}, args);
     }
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
   }
-
-  int inputs_ = 0, several_ = 1;
-  graph inner_; // finished inner functions; their regions are numbered as in the finished graph
-  list<node> nodes_;
-  list<int> edges_, results_, lifted_;
 };
 
 } // namespace varve
 
-// ---- varve/graph/known.hpp
-#include <string_view>
-namespace varve {
+// ---- varve/interpreter/recorded_call.hpp
+namespace varve::detail {
 
-/// The operators that passes, planning and emission know by name. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class known : unsigned char {
-  placeholder, constant, pointwise, add, sub, mul, div, neg, cheap, convert,
-  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, one_hot, arange, cond, getitem, other
+/// A tensor that a node keeps for its backward pass, and the version it had then (DT-18).
+struct saved_value {
+  static constexpr std::uint8_t result = 15;
+  tensor value;
+  std::uint32_t version;
+  std::uint8_t of;      // the operand, or `result`
+  bool checked;         // its elements will be read
+  bool recorded = false; // an operator made it, and its history leads there
 };
 
-namespace detail {
-struct known_name {
-  std::string_view name;
-  known what;
-};
-inline constexpr known_name known_pointwise[] = {
-    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
-    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
-    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
-    {"ne", known::cheap}};
-/// `clone` and `detach` are expansions that expand nothing.
-inline constexpr known_name known_others[] = {
-    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
-    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"getitem", known::getitem},
-    {"clone", known::expand}, {"detach", known::expand}};
-} // namespace detail
-
-/// Which operator a handle is.
-constexpr known identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return known::placeholder;
-  if (op.kind == op_kind::constant) return known::constant;
-  if (op.kind == op_kind::convert) return known::convert;
-  std::string_view const name = op.name;
-  if (op.kind == op_kind::pointwise) {
-    for (auto const& k : detail::known_pointwise)
-      if (k.name == name) return k.what;
-    return known::pointwise;
-  }
-  for (auto const& k : detail::known_others)
-    if (k.name == name) return k.what;
-  return known::other;
+[[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
+  throw autograd_error((std::string("varve: ") + name + ": trying to run backward through the graph a second time; its saved values were freed by the first. Say retain_graph there").c_str());
+}
+[[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
+  throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
+                        ", is at version " + std::to_string(t.version()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
+                           .c_str());
 }
 
-/// `identify` for every node of a graph, each distinct operator looked up once.
-constexpr list<known> identify(graph const& g) {
-  list<op_handle const*> seen;
-  list<known> what, all;
-  all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) {
-    std::size_t k = 0;
-    while (k < seen.size() && seen[k] != n.op) ++k;
-    if (k == seen.size()) {
-      seen.push_back(n.op);
-      what.push_back(identify(*n.op));
+[[noreturn]] VARVE_COLD inline void refuse_detached(char const* name) {
+  throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
+}
+
+/// The version a saved value is checked against. Tensors made in inference mode have none; transforms may save them.
+inline std::uint32_t version_of(tensor const& t) {
+  tensor const* in = &t;
+  while (in->is_wrapped()) in = &in->inner();
+  return in->is_inference() ? 0 : in->version();
+}
+/// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
+inline void refuse_inference(tensor const& t, char const* name) {
+  if (t.defined() && t.is_inference()) [[unlikely]]
+    throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
+}
+
+/// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape.
+struct operator_node : grad_node {
+  op_table const* table;
+  std::uint8_t kept = 0, operands = 0, facts = 0;
+  bool eager = false;
+  std::uint32_t bytes;
+  saved_value* saved;
+  index_t* fact; // for each attribute its length and entries
+
+  static grad_node_type const type_;
+  operator_node(op_table const* t, std::uint32_t n) : grad_node(&type_), table(t), bytes(n) {}
+
+  static constexpr std::size_t small_bytes = 192;
+  static void* take(std::size_t n) { return n <= small_bytes ? take_block<small_bytes>() : n <= block_bytes ? take_block<>() : ::operator new(n, std::align_val_t{64}); }
+
+  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked. `x` are the operands one level below, `y` the result there.
+  template <class EdgeOf>
+  static operator_node* make(boxed_op const& op, tensor const& y, boxed_args const& x, EdgeOf const& edge_of) {
+    op_table const& t = *op.table;
+    unsigned keep = 0;
+    for (int i = 0; i < x.size(); ++i)
+      if (edge_of(i)) keep |= t.saved.of[i];
+    int const n = x.size();
+    dtype const type = y.dtype();
+    int count = (keep >> saved_value::result) & 1;
+    std::uint32_t stands_in = 0; // operands whose shape the cotangent has as well
+    for (int i = 0; i < n; ++i) {
+      bool const read = keep >> i & 1;
+      if (!read && x[i].dtype() == type && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      else ++count;
     }
-    all.push_back(what[k]);
-  }
-  return all;
-}
-
-constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
-constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
-constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
-
-} // namespace varve
-
-// ---- varve/graph/program.hpp
-/// @file
-/// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that an array of zeros costs the compiler
-/// nothing, however large; each has its `blank_` instead.
-namespace varve::loop {
-
-/// Where a buffer lives.
-enum class place : unsigned char { argument, result, arena };
-/// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
-struct buffer {
-  place where;
-  dtype type;
-  index_t number;
-  index_t elements;
-};
-
-/// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
-struct access {
-  int buffer;
-  index_t offset;
-  index_t stride[max_rank];
-};
-inline constexpr access blank_access{-1, 0, {}};
-
-/// One value computed in a loop body.
-enum class step_kind : unsigned char {
-  load,     // from memory
-  records,  // 16 bytes of neighbours of a strided load, into as many slots
-  none,     // a slot that `records` fills
-  constant, // `value`
-  index,    // an affine function of the loop indices
-  op,       // a lane kernel
-  add,      // and so on: operators of which no kernel is needed
-  sub,
-  mul,
-  div,
-  convert,  // to `type` from `from`
-  sum,      // of all operands
-  greatest, // of all operands
-  least,    // of all operands
-  dot,      // sum of products of operand pairs
-  fma,      // a * b + c
-  fnma      // c - a * b
-};
-/// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
-struct step {
-  step_kind kind;
-  dtype type, from;
-  op_handle const* op;
-  bool wide; // rounded to `type` in a body of doubles
-  double value;
-  int access;
-  int args, count; // operands: `slots[args .. + count)`
-  int in[3];       // the first of them
-  int slot;
-};
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
-
-/// What a loop body leaves behind.
-enum class sink_kind : unsigned char { store, sum, greatest, least };
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
-struct sink {
-  sink_kind kind;
-  bool product;
-  /// The buffer already holds a partial result.
-  bool accumulate;
-  int a, b;
-  int access;
-  /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
-  int level;
-};
-inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
-
-/// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
-enum class lane : unsigned char { f32, f64, wide };
-/// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
-struct body {
-  lane type;
-  int rank;
-  index_t extent[max_rank];
-  int vector;
-  int unroll;
-  bool paired; // two vectors step by step
-  int fixed_first, fixed_count; // steps before the innermost loop
-  int step_first, step_count;
-  int sink_first, sink_count;
-};
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
-
-/// One unit of execution.
-enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
-/// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
-/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-struct stage {
-  stage_kind kind;
-  int number;
-  int out;
-  int in[3];
-  double value;
-};
-inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
-
-/// What a `matmul` or `call` stage does: the operator and what is known of its operands.
-struct call_info {
-  known what = known::other;
-  meta in[3]{}, out{};
-  attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`
-};
-
-/// A planned graph while it is being made.
-struct program {
-  list<buffer> buffers;
-  list<access> accesses;
-  list<step> steps;
-  list<int> slots;
-  list<sink> sinks;
-  list<body> bodies;
-  list<stage> stages;
-  list<call_info> calls;
-  list<meta> results;
-  index_t workspace = 0;
-};
-
-/// Array sizes of a frozen program.
-struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results;
-  static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
-            p.calls.size(), p.results.size()};
-  }
-  constexpr bool holds(program_sizes const& o) const {
-    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           stages >= o.stages && calls >= o.calls && results >= o.results;
-  }
-};
-
-/// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
-template <program_sizes S>
-struct static_program {
-  buffer buffers[S.buffers + 1]{};
-  access accesses[S.accesses + 1]{};
-  step steps[S.steps + 1]{};
-  int slots[S.slots + 1]{};
-  sink sinks[S.sinks + 1]{};
-  body bodies[S.bodies + 1]{};
-  stage stages[S.stages + 1]{};
-  call_info calls[S.calls + 1]{};
-  meta results[S.results + 1]{};
-  program_sizes used{};
-  index_t workspace = 0;
-  static constexpr program_sizes sizes = S;
-
-  /// Copies what fits; whether all did is `sizes.holds(used)`.
-  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
-    if (!S.holds(used)) return;
-    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results);
-  }
-
-private:
-  template <class T>
-  static constexpr void copy(T* to, list<T> const& from) {
-    for (T const& x : from) *to++ = x;
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/graph/transpose.hpp
-/// @file
-/// Loads of records: arrays whose elements are short rows.
-namespace varve::loop {
-
-/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
-template <class T>
-inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
-
-namespace detail {
-template <class T, int Bytes>
-struct native {
-  typedef T type __attribute__((vector_size(Bytes)));
-};
-/// One vector after the other.
-template <class V, int... I>
-VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
-}
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
-template <int Bytes>
-VARVE_INLINE auto pieces(float const* p, index_t step) {
-  using V = typename native<float, Bytes>::type;
-  if constexpr (Bytes == 16) {
-    V r;
-    std::memcpy(&r, p, sizeof r);
+    std::size_t words = 0;
+    for (int k = 0; k < op.at->count; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
+    std::size_t const edges = sizeof(edge) * static_cast<std::size_t>(n), values = sizeof(saved_value) * static_cast<std::size_t>(count);
+    std::size_t const all = sizeof(operator_node) + edges + values + sizeof(index_t) * words;
+    auto* const memory = static_cast<unsigned char*>(take(all));
+    auto* const r = new (memory) operator_node(&t, static_cast<std::uint32_t>(all));
+    r->next = reinterpret_cast<edge*>(memory + sizeof(operator_node));
+    r->saved = reinterpret_cast<saved_value*>(memory + sizeof(operator_node) + edges);
+    r->fact = reinterpret_cast<index_t*>(memory + sizeof(operator_node) + edges + values);
+    r->count = static_cast<std::uint16_t>(n);
+    r->operands = static_cast<std::uint8_t>(n);
+    r->sequence = this_thread_state.next_node++;
+    for (int i = 0; i < n; ++i) {
+      edge const* const e = edge_of(i);
+      new (r->next + i) edge(e ? *e : edge());
+    }
+    for (int i = 0; i < n; ++i) {
+      if (stands_in >> i & 1) continue;
+      bool const read = keep >> i & 1;
+      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place.
+      edge const* const e = edge_of(i);
+      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), static_cast<std::uint8_t>(i), read, e && !e->to()->type->is_leaf);
+    }
+    if (keep >> saved_value::result & 1) r->keep(y, saved_value::result, true, false);
+    r->facts = static_cast<std::uint8_t>(op.at->count);
+    index_t* w = r->fact;
+    for (int k = 0; k < op.at->count; ++k) {
+      dims const& d = op.at->fact[k];
+      *w++ = d.n;
+      for (index_t i : d) *w++ = i;
+    }
     return r;
-#if VARVE_USE_XSIMD && defined(__AVX__)
-  } else if constexpr (Bytes == 32) {
-    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-#endif
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  } else if constexpr (Bytes == 64) {
-    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
-#endif
-  } else {
-    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
   }
+  void keep(tensor const& t, std::uint8_t of, bool checked, bool recorded) {
+    new (saved + kept++) saved_value{t, checked ? version_of(t) : 0, of, checked, recorded};
+  }
+
+  attributes attributes_of() const {
+    attributes at;
+    index_t const* w = fact;
+    for (int k = 0; k < facts; ++k) {
+      dims& d = at.fact[at.count++];
+      d.n = static_cast<int>(*w++);
+      for (int i = 0; i < d.n; ++i) d.v[i] = *w++;
+    }
+    return at;
+  }
+  /// A saved value as it was, or an error that says what overtook it.
+  tensor unpacked(saved_value const& s) {
+    if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
+    if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
+    tensor y = s.value.alias();
+    y.set_history(edge(this, 0));
+    return y;
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
+    auto& self = static_cast<operator_node&>(n);
+    boxed_args r;
+    if (!g[0].defined()) {
+      for (int i = 0; i < self.operands; ++i) r.push_back(tensor());
+      return r;
+    }
+    boxed_args x;
+    tensor y = g[0];
+    for (int k = 0; self.released && k < self.kept; ++k)
+      if (self.saved[k].checked) refuse_released(self.table->name);
+    for (int i = 0, k = 0; i < self.operands; ++i) x.push_back(k < self.kept && self.saved[k].of == i ? self.unpacked(self.saved[k++]) : g[0]);
+    if (self.kept && self.saved[self.kept - 1].of == saved_value::result) y = self.unpacked(self.saved[self.kept - 1]);
+    attributes const at = self.facts ? self.attributes_of() : attributes{};
+    for (int i = 0; i < self.operands; ++i) r.push_back(wanted[i] ? self.table->vjp(i, at, g[0], y, x) : tensor());
+    return r;
+  }
+  static void release(grad_node& n) {
+    auto& self = static_cast<operator_node&>(n);
+    if (self.released) return;
+    self.released = true;
+    for (int k = 0; k < self.kept; ++k)
+      if (self.saved[k].checked) self.saved[k].value = tensor(); // a shape alone may serve again (AG-4)
+  }
+  static void destroy(grad_node* n) {
+    auto* self = static_cast<operator_node*>(n);
+    for (int k = 0; k < self->kept; ++k) self->saved[k].~saved_value();
+    for (int i = 0; i < self->operands; ++i) self->next[i].~edge();
+    if (self->extra) drop_extra(self->extra);
+    std::size_t const n_bytes = self->bytes;
+    self->~operator_node();
+    if (n_bytes <= small_bytes) give_block<small_bytes>(n);
+    else if (n_bytes <= block_bytes) give_block<>(n);
+    else ::operator delete(static_cast<void*>(n), std::align_val_t{64});
+  }
+  /// "AddBackward0" of "add".
+  static void name_of(grad_node const& n, char* out) {
+    char const* s = static_cast<operator_node const&>(n).table->name;
+    int k = 0;
+    bool upper = true;
+    for (; *s && k < 50; ++s) {
+      if (*s == '_' || *s == ':') upper = true;
+      else out[k++] = upper && *s >= 'a' && *s <= 'z' ? static_cast<char>(*s - 'a' + 'A') : *s, upper = false;
+    }
+    std::strcpy(out + k, "Backward0");
+  }
+};
+inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of};
+
+/// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
+template <class F>
+struct function_node : grad_node {
+  F pullback;
+  std::vector<edge> edges;
+  std::string label;
+
+  static grad_node_type const type_;
+  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
+    next = edges.data();
+    count = static_cast<std::uint16_t>(edges.size());
+    results = n;
+    sequence = this_thread_state.next_node++;
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
+    auto& self = static_cast<function_node&>(n);
+    if constexpr (requires { self.pullback.released; }) {
+      if (self.released) refuse_released(self.label.c_str());
+    }
+    return self.pullback(g, wanted);
+  }
+  static void release(grad_node& n) {
+    auto& self = static_cast<function_node&>(n);
+    self.released = true;
+    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<function_node*>(n);
+  }
+  static void name_of(grad_node const& n, char* out) {
+    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
+    out[63] = 0;
+  }
+};
+template <class F>
+inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of};
+/// Records a function of operands with the given edges; the node is the caller's to share.
+template <class F>
+grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
+  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
 }
-/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
-template <int High, int Group, class T, class V, int... I>
-VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  constexpr int n = fields_at_once<T>, all = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+/// An edge to a node that was just made: it takes the maker's share.
+inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
+  edge e(fresh, nr);
+  drop_node(fresh);
+  return e;
+}
+
+} // namespace varve::detail
+
+// ---- varve/fwd.hpp
+/// @file
+/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
+namespace varve {
+
+// --- pointwise: shapes broadcast, dtypes promote (torch.result_type) --------------------------------------------------------------
+inline constexpr struct add_t : promoting_operator<add_t> { static constexpr auto op_name = "add"; } add{};
+inline constexpr struct sub_t : promoting_operator<sub_t> { static constexpr auto op_name = "sub"; } sub{};
+inline constexpr struct mul_t : promoting_operator<mul_t> { static constexpr auto op_name = "mul"; } mul{};
+inline constexpr struct div_t : promoting_operator<div_t> { static constexpr auto op_name = "div"; } div{};
+inline constexpr struct pow_t : promoting_operator<pow_t> { static constexpr auto op_name = "pow"; } pow{};
+inline constexpr struct neg_t : promoting_operator<neg_t> { static constexpr auto op_name = "neg"; } neg{};
+inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr auto op_name = "abs"; } abs{};
+inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
+inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
+inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
+inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
+inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
+inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
+inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
+inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
+inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
+inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
+inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
+inline constexpr struct where_t : promoting_operator<where_t> { static constexpr auto op_name = "where"; } where{};
+inline constexpr struct lt_t : promoting_operator<lt_t> { static constexpr auto op_name = "lt"; } lt{};
+inline constexpr struct le_t : promoting_operator<le_t> { static constexpr auto op_name = "le"; } le{};
+inline constexpr struct gt_t : promoting_operator<gt_t> { static constexpr auto op_name = "gt"; } gt{};
+inline constexpr struct ge_t : promoting_operator<ge_t> { static constexpr auto op_name = "ge"; } ge{};
+inline constexpr struct eq_t : promoting_operator<eq_t> { static constexpr auto op_name = "eq"; } eq{};
+inline constexpr struct ne_t : promoting_operator<ne_t> { static constexpr auto op_name = "ne"; } ne{};
+
+// --- dtype -------------------------------------------------------------------------------------------------------------------------
+/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when nothing changes.
+inline constexpr struct to_t {
+  static constexpr auto op_name = "to";
+  template <value X, class T>
+  constexpr auto operator()(X const& x, T const& type) const;
+} to{};
+
+// --- reductions ---------------------------------------------------------------------------------------------------------------------
+/// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
+inline constexpr struct sum_t {
+  static constexpr auto op_name = "sum";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} sum{};
+/// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
+inline constexpr struct amax_t {
+  static constexpr auto op_name = "amax";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} amax{};
+/// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
+inline constexpr struct amin_t {
+  static constexpr auto op_name = "amin";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} amin{};
+/// Position (int64) of the first greatest element, over all elements or along one axis.
+inline constexpr struct argmax_t {
+  static constexpr auto op_name = "argmax";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} argmax{};
+
+// --- contractions --------------------------------------------------------------------------------------------------------------------
+/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an operand is stored transposed.
+inline constexpr struct mm_t {
+  static constexpr auto op_name = "mm";
+  template <value A, value B, class... F>
+  constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
+} mm{};
+
+// --- views ---------------------------------------------------------------------------------------------------------------------------
+inline constexpr struct reshape_t {
+  static constexpr auto op_name = "reshape";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& sizes) const;
+} reshape{};
+inline constexpr struct permute_t {
+  static constexpr auto op_name = "permute";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& axes) const;
+} permute{};
+inline constexpr struct expand_t {
+  static constexpr auto op_name = "expand";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& sizes) const;
+} expand{};
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
+inline constexpr struct slice_t {
+  static constexpr auto op_name = "slice";
+  template <value X, class A, class... R>
+  constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
+} slice{};
+/// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
+inline constexpr struct slice_backward_t {
+  static constexpr auto op_name = "slice_backward";
+  template <value G, class S, class R>
+  constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
+} slice_backward{};
+
+/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with such a region replaced.
+inline constexpr struct as_strided_t {
+  static constexpr auto op_name = "as_strided";
+  template <value X, class S, class T, class O = ints<0>>
+  constexpr auto operator()(X const& x, S const& size, T const& stride, O const& storage_offset = {}) const;
+} as_strided{};
+inline constexpr struct as_strided_backward_t {
+  static constexpr auto op_name = "as_strided_backward";
+  template <value G, class S, class T, class O = ints<0>>
+  constexpr auto operator()(G const& g, S const& input_size, T const& stride, O const& storage_offset = {}) const;
+} as_strided_backward{};
+inline constexpr struct as_strided_scatter_t {
+  static constexpr auto op_name = "as_strided_scatter";
+  template <value X, value S, class T, class O = ints<0>>
+  constexpr auto operator()(X const& x, S const& src, T const& stride, O const& storage_offset = {}) const;
+} as_strided_scatter{};
+
+// --- joins, indexing --------------------------------------------------------------------------------------------------------------------
+inline constexpr struct cat_t {
+  static constexpr auto op_name = "cat";
+  template <class X, class A>
+  constexpr auto operator()(X const& values, A const& axis) const;
+  template <class X>
+  constexpr auto operator()(X const& values) const;
+} cat{};
+inline constexpr struct gather_t {
+  static constexpr auto op_name = "gather";
+  template <value X, class A, value I>
+  constexpr auto operator()(X const& x, A const& axis, I const& index) const;
+} gather{};
+inline constexpr struct scatter_add_t {
+  static constexpr auto op_name = "scatter_add";
+  template <value X, class A, value I, value S>
+  constexpr auto operator()(X const& x, A const& axis, I const& index, S const& source) const;
+} scatter_add{};
+inline constexpr struct one_hot_t {
+  static constexpr auto op_name = "one_hot";
+  template <value X, class N>
+  constexpr auto operator()(X const& x, N const& num_classes) const;
+} one_hot{};
+
+/// The dtype of an element type as a fact, for `to(x, type<double>)` and factories.
+template <class T>
+inline constexpr ints<static_cast<index_t>(dtype_of_type<T>())> type{};
+/// Keeps reduced dimensions with size 1: `sum(x, axis<1>, keepdim)`.
+inline constexpr ints<1> keepdim{};
+
+} // namespace varve
+
+// ---- varve/rule/broadcasting.hpp
+namespace varve {
+
+/// Equality of two facts as a fact: a type when both are types, else a `bool`.
+template <fact A, fact B>
+constexpr auto same_fact(A const& a, B const& b) {
+  if constexpr (is_ints<A> && is_ints<B>) return std::bool_constant<(A::to_dims() == B::to_dims())>{};
+  else return to_dims(a) == to_dims(b);
+}
+
+namespace detail {
+/// An attribute given by a user as a fact: `axis<1>`, an integer, a list, a flag, a dtype.
+template <class T>
+constexpr auto as_fact(T const& t) {
+  if constexpr (fact<T>) return t;
+  else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
+  else return dims(t);
+}
+inline constexpr auto identity = [](auto const& v) { return v; };
+
+/// Axes of `from` that a broadcast from `to` repeated, leading ones included.
+inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
+  dims r;
+  int const shift = from.n - to.n;
+  for (int k = 0; k < from.n; ++k)
+    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
+  return r;
+};
+} // namespace detail
+
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
+inline constexpr struct sum_to_size_t {
+  template <value G, fact S>
+  constexpr auto operator()(G const& g, S const& sizes) const {
+    return choose(
+        same_fact(shape_of(g), sizes), detail::identity,
+        [&](auto const& v) { return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes); }, g);
+  }
+} sum_to_size{};
+
+/// Repeats a value to a shape unless it has it already.
+inline constexpr struct broadcast_to_t {
+  template <value X, fact S>
+  constexpr auto operator()(X const& x, S const& sizes) const {
+    return choose(
+        same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
+  }
+} broadcast_to{};
+
+namespace detail {
+/// Two tensors of one dtype and shape, which is the common case: found without a copy of either.
+template <class A, class B>
+concept both_tensors = std::is_same_v<A, tensor> && std::is_same_v<B, tensor>;
+template <class A, class B>
+bool alike(A const& a, B const& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes();
+}
+/// Gives a tangent the dtype and shape of the result it belongs to.
+template <value D, value Y>
+constexpr auto match(D const& d, Y const& y) {
+  if constexpr (both_tensors<D, Y>) {
+    if (alike(d, y)) return d;
+  }
+  return broadcast_to(to(d, type_fact(y)), shape_of(y));
+}
+/// Brings a cotangent back to the dtype and shape of the operand it belongs to.
+template <value G, value X>
+constexpr auto unmatch(G const& g, X const& x) {
+  if constexpr (both_tensors<G, X>) {
+    if (alike(g, x)) return g;
+  }
+  return to(sum_to_size(g, shape_of(x)), type_fact(x));
 }
 } // namespace detail
 
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
-template <class T>
-VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
-  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
-  using V = typename detail::native<T, bytes>::type;
-  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
-  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
-  V r[n];
-#pragma GCC unroll 4
-  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
-  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
-  if constexpr (n == 2) {
-    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
-  } else {
-    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
-    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
-    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
-    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
-  }
+namespace detail {
+/// Rank of an operand as its rule sees it.
+template <class V, class F>
+constexpr int logical_rank(operand<V, F> const& o) {
+  return rank_of(o.value) - static_cast<int>(static_cast<bool>(o.batched));
+}
+inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
+  dims r{sizes[0]};
+  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
+  for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+  return r;
+};
+inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
+  dims r = sizes;
+  return r.insert(0, n[0]);
+};
+/// Axes of a value whose mapped dimension came in front.
+inline constexpr auto shifted = [](dims const& axes) {
+  dims r = axes;
+  for (int k = 0; k < r.n; ++k) ++r[k];
+  return r;
+};
+inline constexpr auto drop_first = [](dims const& sizes) {
+  dims r = sizes;
+  return r.erase(0);
+};
+template <class R, class V>
+constexpr auto rank_fact(V const& v, int less) {
+  if constexpr (is_ints<R>) return ints<R::size()>{};
+  else return dims{rank_of(v) - less};
+}
+} // namespace detail
+
+/// Rank without the mapped dimension, as a fact.
+template <class V, class F>
+constexpr auto logical_rank_fact(operand<V, F> const& o) {
+  if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
+  else return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value), ints<F::value ? 1 : 0>{});
 }
 
-} // namespace varve::loop
+/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank `rank`.
+template <class V, class F, fact R>
+constexpr auto align(operand<V, F> const& o, R const& rank) {
+  return choose(
+      o.batched, [&](auto const& v) { auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
+        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v); },
+      detail::identity, o.value);
+}
+
+/// The operand with its mapped dimension in front; one that is not mapped is repeated `n` times (a view for tensors).
+template <class V, class F, fact N>
+constexpr auto materialize(operand<V, F> const& o, N const& n) {
+  return choose(
+      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); }, o.value);
+}
+
+} // namespace varve
+
+// ---- varve/rule/pointwise.hpp
+namespace varve::rule {
+
+/// Family of operators that compute each element from the elements at the same place. The operator gives
+/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th operand
+/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
+template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
+struct pointwise {
+  static constexpr op_kind kind = op_kind::pointwise;
+  static constexpr auto schema = Conditions ? "(Tensor condition, Tensor self, Tensor other) -> Tensor" : Arity == 1 ? "(Tensor self) -> Tensor" : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor" : "(Tensor self, Tensor other, Tensor third) -> Tensor";
+  static constexpr int arity = Arity;
+  static constexpr promotion promote = P;
+  /// Number of leading operands that are truth values and take no part in promotion (`where`).
+  static constexpr int conditions = Conditions;
+  static constexpr bool differentiable = P != promotion::comparison;
+
+  /// dtype the kernel computes in.
+  static constexpr dtype compute_type(meta const* in, int) {
+    dtype t{};
+    if constexpr (Arity - Conditions == 1) t = in[Conditions].type;
+    else if constexpr (Arity - Conditions == 2) t = result_type(in[Conditions], in[Conditions + 1]);
+    else t = result_type(in[Conditions], in[Conditions + 1], in[Conditions + 2]);
+    if (P == promotion::floating && category(t) < 2) t = default_dtype;
+    return t;
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int count) {
+    dims s = in[0].sizes;
+    bool numbers = in[0].number;
+    for (int k = 1; k < Arity; ++k) {
+      s = broadcast(s, in[k].sizes);
+      numbers = numbers && in[k].number;
+    }
+    return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
+  }
+
+  template <std::size_t I, class Op, value D, value Y, value... X>
+  static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
+    using R = rules<typename Op::tag>;
+    using partial = decltype(R::partial(a, y, x...));
+    if constexpr (std::is_same_v<partial, one_t>) return detail::match(d, y);
+    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::match(neg(d), y);
+    else return detail::match(mul(R::partial(a, y, x...), d), y);
+  }
+  template <std::size_t I, class Op, value G, value Y, value... X>
+  static constexpr auto vjp(arg_t<I> a, Op const&, G const& g, Y const& y, X const&... x) {
+    using R = rules<typename Op::tag>;
+    using partial = decltype(R::partial(a, y, x...));
+    auto const& operand = nth<I>(x...);
+    if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
+    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
+    else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
+  }
+  template <class Op, class N, class... O>
+  static constexpr auto batch(Op const& op, N const&, O const&... o) {
+    auto rank = on_dims([](auto const&... r) { dims m{0}; ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...); return m; }, logical_rank_fact(o)...);
+    return op(align(o, rank)...);
+  }
+};
+
+} // namespace varve::rule
+
+// ---- varve/op/add.hpp
+namespace varve {
+
+/// x + y. Linear in both operands.
+template <>
+struct rules<add_t> : rule::pointwise<2> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto kernel(auto x, auto y) { return x + y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
+};
+
+namespace detail {
+/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
+template <class Tag, int Arity>
+struct no_bool : rule::pointwise<Arity> {
+  static constexpr bool accepts_bool = false;
+  static constexpr meta shape(attributes const& at, meta const* in, int count) {
+    meta const m = rule::pointwise<Arity>::shape(at, in, count);
+    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
+    return m;
+  }
+};
+} // namespace detail
+
+/// x - y. Linear in both operands.
+template <>
+struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto kernel(auto x, auto y) { return x - y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
+};
+
+/// -x.
+template <>
+struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto kernel(auto x) { return -x; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/engine.hpp
+namespace varve {
+
+namespace detail {
+/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that follow them have, later ones first (AG-5).
+/// Runs may nest and may share nodes between threads: what a run knows of a node is its own. (A template, so that the header alone instantiates no operator.)
+template <class T = tensor>
+class backward_run {
+public:
+  /// `keep`: saved values are kept for another run.
+  explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
+    current() = this;
+    tasks_.reserve(32);
+  }
+  backward_run(backward_run const&) = delete;
+  backward_run& operator=(backward_run const&) = delete;
+  ~backward_run() {
+    current() = outer_;
+    if (owns_marks_) marks_taken().clear(std::memory_order_release);
+  }
+
+  /// The cotangent of a result joins.
+  void seed(edge const& e, T const& g) {
+    roots_.push_back(e);
+    std::uint32_t const k = discover(e.to());
+    give(k, e.nr(), g);
+  }
+  /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
+  int capture(edge const& e) {
+    captures_.push_back({e, {}, false});
+    return static_cast<int>(captures_.size()) - 1;
+  }
+  T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
+  bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
+
+  void run() {
+    if (!captures_.empty()) find_needed();
+    std::vector<std::uint32_t> ready;
+    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].sequence < tasks_[b].sequence; };
+    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+      if (tasks_[k].waiting == 0) ready.push_back(k);
+    std::make_heap(ready.begin(), ready.end(), later);
+    while (!ready.empty()) {
+      std::pop_heap(ready.begin(), ready.end(), later);
+      std::uint32_t const k = ready.back();
+      ready.pop_back();
+      grad_node& n = *tasks_[k].at;
+      boxed_args g = static_cast<boxed_args&&>(tasks_[k].cotangents);
+      while (g.size() < n.results) g.push_back(tensor());
+      if (n.extra) n.extra->arrived(n, g);
+      if (tasks_[k].is_captured) hand_out(n, g);
+      boxed_args out;
+      if (tasks_[k].needed) {
+        constexpr int usual = 16;
+        bool few[usual];
+        std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+        bool* const wanted = many ? many.get() : few;
+        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && tasks_[find(n.next[i].to())].wanted();
+        if (n.extra) n.extra->before(n, g);
+        grad_node* const above = this_node();
+        this_node() = &n;
+        struct restore {
+          grad_node* n;
+          ~restore() { this_node() = n; }
+        } const leave{above};
+        out = n.type->backward(n, g, wanted);
+        if (n.extra) n.extra->after(n, out, g);
+        if (!keep_) n.type->release(n);
+      }
+      for (int i = 0; i < n.count; ++i) {
+        if (!n.next[i]) continue;
+        std::uint32_t const to = find(n.next[i].to());
+        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
+        if (--tasks_[to].waiting == 0) {
+          ready.push_back(to);
+          std::push_heap(ready.begin(), ready.end(), later);
+        }
+      }
+    }
+  }
+
+  /// The node that this thread is running; null outside.
+  static grad_node*& this_node() {
+    static constinit thread_local grad_node* n = nullptr;
+    return n;
+  }
+  /// Will the run of this thread execute a node (AG-6)? False outside of one.
+  static bool will_execute(grad_node* n) {
+    backward_run* const r = current();
+    if (!r) return false;
+    std::uint32_t const k = r->find(n);
+    return k != none && r->tasks_[k].needed;
+  }
+  bool keeps() const { return keep_; }
+  /// Tells this run from all others.
+  std::uint64_t id() const { return id_; }
+  static backward_run*& current() {
+    static constinit thread_local backward_run* r = nullptr;
+    return r;
+  }
+
+private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct task {
+    grad_node* at;
+    std::uint64_t sequence;
+    std::uint32_t waiting = 0;
+    bool needed = true, is_captured = false;
+    boxed_args cotangents;
+    bool wanted() const { return needed || is_captured; }
+  };
+  struct capture_t {
+    edge at;
+    T value;
+    bool reached;
+  };
+  /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
+  static std::atomic_flag& marks_taken() {
+    static std::atomic_flag taken = ATOMIC_FLAG_INIT;
+    return taken;
+  }
+  std::uint32_t find(grad_node* n) const {
+    if (owns_marks_) {
+      std::uint32_t const k = n->mark.load(std::memory_order_relaxed);
+      return k < tasks_.size() && tasks_[k].at == n ? k : none;
+    }
+    auto const i = index_.find(n);
+    return i == index_.end() ? none : i->second;
+  }
+  std::uint32_t add_task(grad_node* n) {
+    auto const k = static_cast<std::uint32_t>(tasks_.size());
+    tasks_.push_back({n, n->sequence, 0, true, false, {}});
+    if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
+    else index_.emplace(n, k);
+    return k;
+  }
+  /// Counts for every node what must run before it.
+  std::uint32_t discover(grad_node* root) {
+    if (std::uint32_t const k = find(root); k != none) return k;
+    std::uint32_t const first = add_task(root);
+    std::vector<grad_node*> open{root};
+    while (!open.empty()) {
+      grad_node* const n = open.back();
+      open.pop_back();
+      for (int i = 0; i < n->count; ++i) {
+        grad_node* const to = n->next[i].to();
+        if (!to) continue;
+        std::uint32_t k = find(to);
+        if (k == none) {
+          k = add_task(to);
+          open.push_back(to);
+        }
+        ++tasks_[k].waiting;
+      }
+    }
+    return first;
+  }
+  /// What leads to a capture, found from the leaves on.
+  void find_needed() {
+    for (auto& t : tasks_) t.needed = false;
+    for (auto& c : captures_)
+      if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
+    std::vector<std::pair<std::uint32_t, int>> path;
+    std::vector<char> seen(tasks_.size(), 0);
+    for (auto const& r : roots_) path.push_back({find(r.to()), 0});
+    while (!path.empty()) {
+      auto& [k, i] = path.back();
+      grad_node* const n = tasks_[k].at;
+      seen[k] = 1;
+      if (i == n->count) {
+        std::uint32_t const done = k;
+        for (int j = 0; j < n->count; ++j)
+          if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
+        path.pop_back();
+        continue;
+      }
+      grad_node* const to = n->next[i++].to();
+      if (!to) continue;
+      std::uint32_t const child = find(to);
+      if (!seen[child]) path.push_back({child, 0});
+    }
+  }
+  void give(std::uint32_t k, std::uint32_t nr, T const& g) {
+    boxed_args& c = tasks_[k].cotangents;
+    while (c.size() <= static_cast<int>(nr)) c.push_back(tensor());
+    tensor& sum = c[static_cast<int>(nr)];
+    sum = sum.defined() ? T(add(static_cast<T const&>(sum), g)) : g;
+  }
+  void hand_out(grad_node& n, boxed_args& g) {
+    for (auto& c : captures_)
+      if (c.at.to() == &n) c.value = g[static_cast<int>(c.at.nr())];
+  }
+
+  bool keep_, owns_marks_;
+  std::uint64_t id_ = next_layer_id();
+  backward_run* outer_;
+  std::vector<task> tasks_;
+  std::unordered_map<grad_node*, std::uint32_t> index_;
+  std::vector<edge> roots_;
+  std::vector<capture_t> captures_;
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/autograd/hooks.hpp
+namespace varve {
+
+/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
+using tensor_hook = std::function<tensor(tensor const&)>;
+using node_pre_hook = std::function<void(boxed_args& grad_outputs)>;
+using node_post_hook = std::function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+using leaf_hook = std::function<void(tensor const& leaf)>;
+
+namespace detail {
+/// The hooks of one node, shared with the handles that remove them.
+struct hook_list {
+  struct of_tensor {
+    std::uint64_t id;
+    std::uint32_t nr;
+    tensor_hook f;
+  };
+  template <class F>
+  struct of_node {
+    std::uint64_t id;
+    F f;
+  };
+  std::uint64_t next = 1;
+  std::vector<of_tensor> tensors;
+  std::vector<of_node<node_pre_hook>> before;
+  std::vector<of_node<node_post_hook>> after;
+  std::vector<of_node<std::function<void(grad_node&)>>> accumulated;
+
+  void remove(std::uint64_t id) {
+    auto const is = [id](auto const& h) { return h.id == id; };
+    std::erase_if(tensors, is);
+    std::erase_if(before, is);
+    std::erase_if(after, is);
+    std::erase_if(accumulated, is);
+  }
+};
+/// What is attached to a node on need. (A template only to cost nothing unless used.)
+template <class = void>
+struct node_extra : grad_node_extra {
+  std::shared_ptr<hook_list> hooks = std::make_shared<hook_list>();
+  std::vector<tensor> retained;   // by result
+  std::vector<bool> retains;
+  std::string where;
+
+  static node_extra& of(grad_node& n) {
+    if (!n.extra) n.extra = new node_extra;
+    return static_cast<node_extra&>(*n.extra);
+  }
+  void arrived(grad_node&, boxed_args& g) override {
+    auto const list = hooks->tensors; // a hook may remove itself
+    for (auto const& h : list) {
+      tensor& at = g[static_cast<int>(h.nr)];
+      if (!at.defined()) continue;
+      tensor const r = h.f(at);
+      if (!r.defined()) continue;
+      if (!(r.sizes() == at.sizes())) refuse::shapes_do_not_match("tensor hook (its result and the gradient)", r.sizes(), at.sizes());
+      if (r.dtype() != at.dtype()) throw dtype_error((std::string("varve: tensor hook: a gradient of ") + name(at.dtype()) + " was replaced by one of " + name(r.dtype())).c_str());
+      at = r;
+    }
+    for (std::size_t k = 0; k < retains.size(); ++k)
+      if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
+  }
+  void before(grad_node&, boxed_args& g) override {
+    auto const list = hooks->before;
+    for (auto const& h : list) h.f(g);
+  }
+  void after(grad_node& n, boxed_args& out, boxed_args const& g) override {
+    auto const done = hooks->accumulated;
+    for (auto const& h : done) h.f(n);
+    auto const list = hooks->after;
+    for (auto const& h : list) h.f(out, g);
+  }
+  void retain(std::uint32_t nr) {
+    if (retains.size() <= nr) {
+      retains.resize(nr + 1);
+      retained.resize(nr + 1);
+    }
+    retains[nr] = true;
+  }
+  bool release_retained(std::uint32_t nr) override {
+    bool const was = nr < retains.size() && retains[nr];
+    if (was) {
+      retains[nr] = false;
+      retained[nr] = tensor();
+    }
+    return was;
+  }
+  tensor const* retained_at(std::uint32_t nr) const override { return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr; }
+  char const* call() const override { return where.c_str(); }
+};
+} // namespace detail
+
+/// Removes a hook when told to; more than once does no harm (AG-13). It may outlive the tensor.
+class hook_handle {
+public:
+  hook_handle() = default;
+  hook_handle(std::shared_ptr<detail::hook_list> const& list, std::uint64_t id) : list_(list), id_(id) {}
+  void remove() {
+    if (auto const l = list_.lock()) l->remove(id_);
+    list_.reset();
+  }
+
+private:
+  std::weak_ptr<detail::hook_list> list_;
+  std::uint64_t id_ = 0;
+};
+
+namespace autograd {
+/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient of a leaf. Null where there is none.
+class node {
+public:
+  node() = default;
+  explicit node(grad_node* n) : keep_(n, 0) {}
+
+  explicit operator bool() const { return static_cast<bool>(keep_); }
+  /// "MulBackward0", "AccumulateGrad", "CopySlices".
+  std::string name() const {
+    char text[64];
+    keep_.to()->type->name(*keep_.to(), text);
+    return text;
+  }
+  /// Nodes of a thread are numbered in the order they were recorded.
+  std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
+  /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
+  std::vector<std::pair<node, int>> next_functions() const {
+    std::vector<std::pair<node, int>> r;
+    for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
+    return r;
+  }
+  /// Called with the gradients of the node's results before it runs; it may change them.
+  template <class F>
+  hook_handle register_prehook(F f) const {
+    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    l->before.push_back({l->next, node_pre_hook(std::move(f))});
+    return {l, l->next++};
+  }
+  /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
+  template <class F>
+  hook_handle register_hook(F f) const {
+    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    l->after.push_back({l->next, node_post_hook(std::move(f))});
+    return {l, l->next++};
+  }
+  friend bool operator==(node const& a, node const& b) { return a.keep_.to() == b.keep_.to(); }
+  grad_node* get() const { return keep_.to(); }
+
+private:
+  edge keep_;
+};
+/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor (AG-3).
+struct gradient_edge {
+  autograd::node node;
+  int output_nr = 0;
+};
+} // namespace autograd
+
+} // namespace varve
+
+// ---- varve/dispatch/composite.hpp
+namespace varve {
+
+namespace detail {
+/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
+inline bool public_calls_are_watched() {
+  thread_state const& s = this_thread_state;
+  return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
+}
+
+template <class A>
+inline constexpr bool is_dynamic_operand = [] {
+  if constexpr (value<A>) return is_tensor_base<base_of<A>> && level_of<A> == 0;
+  else return false;
+}();
+
+/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
+template <class Tag, class... A>
+struct public_call : op_table {
+  std::tuple<A const&...> arguments;
+
+  template <std::size_t K>
+  using argument = std::tuple_element_t<K, std::tuple<A...>>;
+  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
+
+  tensor run() {
+    boxed_args x;
+    attributes at;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
+      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
+        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
+      }
+    };
+    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
+    return call_boxed({this, &at}, x);
+  }
+
+private:
+  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
+  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+    auto const* self = static_cast<public_call const*>(op.table);
+    int k = 0;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
+        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
+        else return std::get<I>(self->arguments);
+      };
+      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
+    }(std::index_sequence_for<A...>{});
+  }
+  static constexpr dispatch_table make_table() {
+    dispatch_table t = unregistered;
+    for (auto& f : t.at) f = {&body};
+    place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
+    place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
+    t.stops = dispatch_key_set::full();
+    return t;
+  }
+  static constexpr dispatch_table kernels = make_table();
+  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
+};
+} // namespace detail
+
+/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
+template <class Tag>
+struct composite_operator {
+  template <class... A>
+  constexpr auto operator()(A const&... a) const {
+    if constexpr ((detail::is_dynamic_operand<A> || ...))
+      if (detail::public_calls_are_watched()) [[unlikely]]
+        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+    return Tag::body(a...);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/rule/linear.hpp
+namespace varve::rule {
+
+/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives `shape`, `compute`, `vjp` and `batch`.
+struct linear {
+  static constexpr int arity = 1;
+  template <class Op, value D, value Y, value X>
+  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, X const&) {
+    return op(d);
+  }
+};
+
+/// Family of operators linear in each of two operands (`mm`). The operator gives `shape`, `compute`, `vjp` and `batch`.
+struct bilinear {
+  static constexpr int arity = 2;
+  template <class Op, value D, value Y, value A, value B>
+  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, A const&, B const& b) {
+    return op(d, b);
+  }
+  template <class Op, value D, value Y, value A, value B>
+  static constexpr auto jvp(arg_t<1>, Op const& op, D const& d, Y const&, A const& a, B const&) {
+    return op(a, d);
+  }
+};
+
+/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`: static values copy along it, tensors share storage,
+/// traces take its shape. Linear; the operator gives `vjp` and `batch`.
+struct view : linear {
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr saved_values saved = saved_values::nothing();
+};
+
+} // namespace varve::rule
+
+namespace varve::detail {
+/// The shape rule of a view operator: the sizes of its layout.
+template <class Rules>
+constexpr meta view_shape(attributes const& at, meta const* in) {
+  return {in[0].type, Rules::layout_of(at, contiguous_layout(in[0].sizes)).sizes, in[0].number};
+}
+} // namespace varve::detail
+
+// ---- varve/op/to.hpp
+namespace varve {
+
+/// Converts the dtype; floating to integer truncates toward zero, anything to bool is `!= 0`. Attribute {dtype}.
+template <>
+struct rules<to_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr op_kind kind = op_kind::convert;
+  static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return to(g, type_fact(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+template <value X, class T>
+constexpr auto to_t::operator()(X const& x, T const& type) const {
+  auto t = detail::as_fact(type);
+  return choose(
+      same_fact(type_fact(x), t), detail::identity, [&](auto const& v) { return bind<to_t>(t)(v); }, x);
+}
+
+} // namespace varve
+
+// ---- varve/op/reshape.hpp
+namespace varve {
+
+namespace detail {
+/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks; each new dimension must lie within one.
+constexpr layout reshaped(layout const& from, dims const& sizes) {
+  layout r = contiguous_layout(sizes);
+  r.offset = from.offset;
+  if (numel(sizes) == 0 || from.contiguous()) return r;
+  int t = sizes.n - 1;
+  index_t chunk = 1, filled = 1, step = from.strides.back();
+  for (int f = from.sizes.n - 1; f >= 0; --f) {
+    chunk *= from.sizes[f];
+    if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
+    for (; t >= 0 && (filled < chunk || sizes[t] == 1); --t) {
+      r.strides[t] = filled * step;
+      filled *= sizes[t];
+    }
+    if (filled != chunk) {
+      r.expressible = false;
+      return r;
+    }
+    if (f > 0) step = from.strides[f - 1];
+    chunk = filled = 1;
+  }
+  return r;
+}
+
+/// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
+inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
+  dims r = sizes;
+  int unknown = -1;
+  index_t known = 1;
+  for (int k = 0; k < r.n; ++k) {
+    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
+    if (r[k] != -1) known *= r[k];
+    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
+    else unknown = k;
+  }
+  if (unknown >= 0) {
+    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
+    r[unknown] = numel(from) / known;
+  }
+  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
+  return r;
+};
+} // namespace detail
+
+/// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
+template <>
+struct rules<reshape_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return reshape(g, shape_of(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return reshape(o.value, on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <value X, class S>
+constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
+  return bind<reshape_t>(on_dims(detail::resolve_shape, detail::as_fact(sizes), shape_of(x)))(x);
+}
+
+namespace detail {
+/// Reshapes unless the shape is there already.
+inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
+  return choose(
+      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
+};
+} // namespace detail
+
+/// Adds a dimension of size 1 at an axis in [-rank-1, rank].
+inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
+  static constexpr auto op_name = "unsqueeze";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis) {
+    auto with = [](dims const& s, dims const& a) {
+      dims r = s;
+      return r.insert(wrap_axis(a[0], s.n + 1), 1);
+    };
+    return reshape(x, on_dims(with, shape_of(x), detail::as_fact(axis)));
+  }
+} unsqueeze{};
+
+/// Removes dimensions of size 1: all, or those of the named axes that have size 1.
+inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
+  static constexpr auto op_name = "squeeze";
+  template <value X, class A = ints<>>
+  static constexpr auto body(X const& x, A const& axes = {}) {
+    auto without = [](dims const& s, dims const& a) {
+      dims gone, r;
+      for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));
+      for (int k = 0; k < s.n; ++k)
+        if (s[k] != 1 || (a.n > 0 && !gone.contains(k))) r.push_back(s[k]);
+      return r;
+    };
+    return reshape(x, on_dims(without, shape_of(x), detail::as_fact(axes)));
+  }
+} squeeze{};
+
+} // namespace varve
 
 // ---- varve/kernel/constant_math.hpp
 /// @file
@@ -3892,6 +6104,6821 @@ VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
 #if !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+// ---- varve/kernel/reduce_row.hpp
+/// @file
+/// The typed loops under reductions: a contiguous row into one result, and several rows into a row of results.
+namespace varve::kernel {
+
+/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a result of an element.
+struct sum_fold {
+  template <class T>
+  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  template <class T>
+  static constexpr T identity() {
+    return T(0);
+  }
+  static constexpr bool repeatable = false; // whether an element may be folded in twice
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::add(a, b);
+  }
+};
+/// Product.
+struct prod_fold : sum_fold {
+  template <class T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::mul(a, b);
+  }
+};
+/// Greatest element; NaN if there is one.
+struct max_fold {
+  template <class T>
+  using result = T;
+  template <class T>
+  static constexpr T identity() {
+    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  }
+  static constexpr bool repeatable = true;
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::maximum(a, b);
+  }
+};
+/// Least element; NaN if there is one.
+struct min_fold : max_fold {
+  template <class T>
+  static constexpr T identity() {
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::minimum(a, b);
+  }
+};
+/// Whether any element is not 0.
+struct any_fold {
+  template <class>
+  using result = bool;
+  template <class>
+  static constexpr bool identity() {
+    return false;
+  }
+  static constexpr bool repeatable = true;
+  static constexpr bool combine(bool a, bool b) { return a | b; }
+};
+/// Whether all elements are not 0.
+struct all_fold : any_fold {
+  template <class>
+  static constexpr bool identity() {
+    return true;
+  }
+  static constexpr bool combine(bool a, bool b) { return a & b; }
+};
+
+namespace detail {
+template <class Fold, class T>
+using result_t = typename Fold::template result<T>;
+/// Folds run on batches when elements and results are of one type.
+template <class Fold, class T>
+inline constexpr bool folds_batches = lane<T> && std::is_same_v<result_t<Fold, T>, T>;
+/// A boolean result asks `!= 0`; other results convert.
+template <class Fold, class T>
+constexpr result_t<Fold, T> to_result(T x) {
+  if constexpr (std::is_same_v<result_t<Fold, T>, bool>) return x != T(0);
+  else return static_cast<result_t<Fold, T>>(x);
+}
+
+template <class Fold, class T>
+void clear_results(index_t n, void* results) {
+  auto* const r = static_cast<result_t<Fold, T>*>(results);
+  for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
+}
+
+/// Folds a contiguous row of at least one batch in four accumulators.
+template <class Fold, class T>
+T fold_batches(index_t n, T const* p) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  V const start(Fold::template identity<T>());
+  V a = start, b = start, c = start, d = start;
+  index_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    a = Fold::combine(a, kernel::load(p + i));
+    b = Fold::combine(b, kernel::load(p + i + L));
+    c = Fold::combine(c, kernel::load(p + i + 2 * L));
+    d = Fold::combine(d, kernel::load(p + i + 3 * L));
+  }
+  for (; i + L <= n; i += L) a = Fold::combine(a, kernel::load(p + i));
+  if (i < n && Fold::repeatable) b = Fold::combine(b, kernel::load(p + n - L)), i = n;
+  a = Fold::combine(Fold::combine(a, b), Fold::combine(c, d));
+  T r;
+  if constexpr (std::is_same_v<Fold, sum_fold>) {
+    if (i < n) a += kernel::load_first(p + i, static_cast<std::size_t>(n - i));
+    r = kernel::reduce_sum(a);
+  } else {
+    r = kernel::reduce_lanes(a, [](T x, T y) { return Fold::combine(x, y); });
+    for (; i < n; ++i) r = Fold::combine(r, p[i]);
+  }
+  return r;
+}
+/// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
+template <class Fold, class T>
+VARVE_NOINLINE T fold_halves(index_t n, T const* p) {
+  constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
+  if (n <= leaf) return detail::fold_batches<Fold>(n, p);
+  index_t const half = (n / 2 + leaf - 1) / leaf * leaf;
+  return Fold::combine(detail::fold_halves<Fold>(half, p), detail::fold_halves<Fold>(n - half, p + half));
+}
+
+/// Folds `n` contiguous elements into one result.
+template <class Fold, class T>
+void fold_row(index_t n, void const* in, void* result) {
+  auto const* const p = static_cast<T const*>(in);
+  auto r = *static_cast<result_t<Fold, T>*>(result);
+  if constexpr (folds_batches<Fold, T>) {
+    if (n >= static_cast<index_t>(lanes<T>)) {
+      *static_cast<T*>(result) = Fold::combine(r, detail::fold_halves<Fold>(n, p));
+      return;
+    }
+  }
+  for (index_t i = 0; i < n; ++i) r = Fold::combine(r, detail::to_result<Fold>(p[i]));
+  *static_cast<result_t<Fold, T>*>(result) = r;
+}
+
+/// r[j] = combine(r[j], the fold of `rows` >= 1 rows at column j).
+template <class Fold, class T>
+VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
+  index_t j = 0;
+  if constexpr (folds_batches<Fold, T>) {
+    constexpr index_t L = lanes<T>;
+    for (; j + L <= cols; j += L) {
+      T const* q = p + j;
+      batch<T> v = kernel::load(q);
+      for (index_t k = 1; k < rows; ++k) v = Fold::combine(v, kernel::load(q += stride));
+      kernel::store(r + j, Fold::combine(kernel::load(r + j), v));
+    }
+  }
+  for (; j < cols; ++j)
+    for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
+}
+inline constexpr index_t strip = 512; // columns and rows folded at a time: results and partial results stay in the first cache
+
+/// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
+template <class Fold, class T>
+VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
+  constexpr index_t some = 8;
+  if (rows > strip) {
+    result_t<Fold, T> second[strip];
+    index_t const half = (rows / 2 + strip - 1) / strip * strip;
+    detail::fold_strip<Fold>(half, stride, cols, p, r);
+    detail::fold_strip<Fold>(rows - half, stride, cols, p + half * stride, second);
+    for (index_t j = 0; j < cols; ++j) r[j] = Fold::combine(r[j], second[j]);
+    return;
+  }
+  detail::clear_results<Fold, T>(cols, r);
+  for (index_t i = 0; i < rows; i += some) detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
+}
+/// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
+template <class Fold, class T>
+void fold_columns(index_t rows, index_t stride, index_t cols, void const* in, void* results) {
+  auto* const r = static_cast<result_t<Fold, T>*>(results);
+  result_t<Fold, T> part[strip];
+  for (index_t j = 0; j < cols; j += strip) {
+    index_t const w = cols - j < strip ? cols - j : strip;
+    detail::fold_strip<Fold>(rows, stride, w, static_cast<T const*>(in) + j, part);
+    for (index_t k = 0; k < w; ++k) r[j + k] = Fold::combine(r[j + k], part[k]);
+  }
+}
+} // namespace detail
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/reduce.hpp
+/// @file
+/// Reductions over any set of axes of strided memory.
+namespace varve::kernel {
+
+/// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
+enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
+
+/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that of the input.
+constexpr dtype reduced_dtype(reduction r, dtype in) {
+  if (r == reduction::any || r == reduction::all) return dtype::bool_;
+  return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
+}
+
+namespace detail {
+/// The typed parts of one reduction; `result` points to results of its type and is folded into, not overwritten.
+struct reducer {
+  void (*clear)(index_t n, void* result);
+  void (*row)(index_t n, void const* in, void* result);
+  void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
+  int itemsize;
+};
+template <class Fold, class T>
+constexpr reducer make_reducer() {
+  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>) return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
+  else return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
+}
+template <class T>
+reducer reducer_of(reduction r) {
+  switch (r) {
+  case reduction::sum: return detail::make_reducer<sum_fold, T>();
+  case reduction::prod: return detail::make_reducer<prod_fold, T>();
+  case reduction::max: return detail::make_reducer<max_fold, T>();
+  case reduction::min: return detail::make_reducer<min_fold, T>();
+  case reduction::any: return detail::make_reducer<any_fold, T>();
+  default: return detail::make_reducer<all_fold, T>();
+  }
+}
+
+/// The sizes and strides of the axes in (or not in) a bit mask.
+struct axis_set {
+  dims sizes, strides;
+  axis_set(dims const& all, index_t const* s, unsigned axes, bool inside) {
+    for (int d = 0; d < all.n; ++d)
+      if (((axes >> d & 1u) != 0) == inside) sizes.push_back(all.v[d]), strides.push_back(s[d]);
+  }
+};
+
+VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+  axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
+  index_t const results = numel(kept.sizes);
+  r.clear(results, out);
+  if (numel(sizes) == 0) return;
+  dims const out_strides = contiguous_strides(kept.sizes);
+  operand const source(in.data, kept.strides.v, in.itemsize);
+  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
+  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
+  index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
+  index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
+  bool const rows = step == in.itemsize || n == 1;
+  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
+    do {
+      from.data[0] = to.data[1];
+      do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
+      while (from.next());
+    } while (to.next());
+    return;
+  }
+  constexpr index_t block = 256;
+  alignas(64) unsigned char packed[block * 8];
+  do {
+    for (index_t j = 0; j < m; ++j) {
+      from.data[0] = to.data[1] + j * in_step;
+      void* const result = to.data[0] + j * to_step;
+      do {
+        if (rows) r.row(n, from.data[0], result);
+        else
+          for (index_t i = 0; i < n; i += block) {
+            index_t const k = n - i < block ? n - i : block;
+            detail::gather(packed, in.itemsize, from.data[0] + i * step, step, k, in.itemsize);
+            r.row(k, packed, result);
+          }
+      } while (from.next());
+    }
+  } while (to.next());
+}
+} // namespace detail
+
+/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order, contiguous, with `reduced_dtype`. An empty
+/// reduction gives 0, 1, false or true; for `max` and `min` it is `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
+template <class = void>
+VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
+  if (r == reduction::max || r == reduction::min)
+    for (int d = 0; d < sizes.n; ++d)
+      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0) refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
+  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes, out);
+}
+
+namespace detail {
+/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least) element; NaN wins over all.
+template <bool Greatest, class T>
+void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
+  auto const* p = static_cast<T const*>(in);
+  auto& value = *static_cast<T*>(best_value);
+  constexpr index_t block = 1024;
+  for (index_t i = 0; i < n; i += block) {
+    index_t const m = n - i < block ? n - i : block;
+    T extreme = p[i];
+    if constexpr (Greatest) fold_row<max_fold, T>(m, p + i, &extreme);
+    else fold_row<min_fold, T>(m, p + i, &extreme);
+    bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
+    if (!better) continue;
+    index_t k = i;
+    if constexpr (lane<T>)
+      if (extreme == extreme)
+        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme))) k += lanes<T>;
+    while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
+    value = extreme;
+    *best = start + k;
+  }
+}
+template <class T>
+auto extreme_finder(bool greatest) {
+  return greatest ? find_extreme<true, T> : find_extreme<false, T>;
+}
+} // namespace detail
+
+/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in row-major order. `out` receives the
+/// kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`, `torch.argmin`)
+template <class = void>
+VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
+  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
+    refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
+  auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
+  constexpr index_t block = 256;
+  alignas(64) unsigned char packed[block * 8];
+  alignas(8) unsigned char value[8];
+  auto scan = [&](char const* p, index_t n, index_t stride, index_t start, std::int64_t* best) {
+    if (stride == in.itemsize || n == 1) return find(n, p, start, value, best);
+    for (index_t i = 0; i < n; i += block) {
+      index_t const k = n - i < block ? n - i : block;
+      detail::gather(packed, in.itemsize, p + i * stride, stride, k, in.itemsize);
+      find(k, packed, start + i, value, best);
+    }
+  };
+  // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
+  bool const whole = axis < 0 || sizes.n == 0;
+  if (whole && detail::is_contiguous(sizes, in.strides)) return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
+  int const scanned = whole ? sizes.n - 1 : axis;
+  detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
+  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
+  for (index_t k = 0; k < positions; ++k) {
+    auto const* p = static_cast<char const*>(in.data);
+    index_t rest = k;
+    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--]) p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
+    scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
+  }
+}
+
+} // namespace varve::kernel
+
+// ---- varve/rule/reduction.hpp
+namespace varve {
+
+namespace detail {
+/// Axes in ascending order without negatives; none given means all. Duplicates are refused.
+inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
+  dims r;
+  if (axes.n == 0)
+    for (int k = 0; k < sizes.n; ++k) r.push_back(k);
+  for (int k = 0; k < axes.n; ++k) {
+    int const a = wrap_axis(axes[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
+    int at = r.n;
+    while (at > 0 && r[at - 1] > a) --at;
+    if (sizes.n > 0) r.insert(at, a);
+  }
+  return r;
+};
+constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
+  dims r;
+  for (int k = 0; k < sizes.n; ++k) {
+    if (!axes.contains(k)) r.push_back(sizes[k]);
+    else if (keep) r.push_back(1);
+  }
+  return r;
+}
+inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
+/// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
+template <class Tag>
+VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
+  meta const in[] = {meta_of(x)};
+  meta const m = rules<Tag>::shape(at, in, 1);
+  tensor r = tensor::empty(m.sizes, m.type);
+  unsigned axes = 0;
+  for (index_t a : at[0]) axes |= 1u << a;
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
+  return r;
+}
+template <class Fold>
+kernel::detail::reducer fold_for(dtype t) {
+  return on_dtype(t, "reduction", []<class T>() { return kernel::detail::make_reducer<Fold, T>(); });
+}
+} // namespace detail
+
+namespace rule {
+/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
+struct reduction {
+  static constexpr op_kind kind = op_kind::reduction;
+  static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
+  static constexpr int arity = 1;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
+  }
+};
+} // namespace rule
+
+namespace detail {
+/// Gives a reduced value its reduced dimensions back, with size 1.
+template <class Op, value V, value X>
+constexpr auto keep_reduced(Op const& op, V const& v, X const& x) {
+  return reshape(v, on_dims(kept_shape, shape_of(x), fact_of<0>(op)));
+}
+/// Calls `f(result element, element)` for every element of `x`: how reductions without a faster kernel run.
+template <class R, class T, class F>
+constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T const> x, F f) {
+  dims step = x.sizes; // strides of the result along the operand's dimensions, 0 along reduced ones
+  int k_out = 0;
+  for (int k = 0; k < x.sizes.n; ++k) {
+    bool const gone = at[0].contains(k);
+    step[k] = gone ? 0 : out.strides[k_out];
+    if (!gone || at[1][0]) ++k_out;
+  }
+  for_each_index(x.sizes, [&](dims const& i) {
+    index_t o = 0;
+    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
+    f(out.data[o], static_cast<T const&>(x.at(i)));
+  });
+}
+/// `op(x, axes..., keepdim)`: the common front of reductions.
+template <class Tag, value X, class A = ints<>, class K = ints<0>>
+constexpr auto reduce(X const& x, A const& axes = {}, K const& keep = {}) {
+  return bind<Tag>(on_dims(normalize_axes, as_fact(axes), shape_of(x)), as_fact(keep))(x);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/op/sum.hpp
+namespace varve {
+
+/// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
+template <>
+struct rules<sum_t> : rule::reduction {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr bool sums = true;
+  template <class T>
+  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    meta m = reduction::shape(at, in, n);
+    if (category(m.type) < 2) m.type = dtype::int64;
+    return m;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
+    return op(d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
+  }
+};
+
+template <value X, class... A>
+constexpr auto sum_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<sum_t>(x, at...);
+}
+
+/// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
+inline constexpr struct mean_t : composite_operator<mean_t> {
+  static constexpr auto op_name = "mean";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
+    auto const s = sum(x, at...);
+    dims const sizes = to_dims(shape_of(x));
+    for (index_t d : sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
+    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
+    return div(s, count(sizes, to_dims(shape_of(s))));
+  }
+} mean{};
+
+} // namespace varve
+
+// ---- varve/op/expand.hpp
+namespace varve {
+
+namespace detail {
+/// -1 keeps a size; the operand's shape must broadcast to the result.
+inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
+  dims r = sizes;
+  int const shift = sizes.n - from.n;
+  if (shift < 0) refuse::shapes_do_not_match("expand", from, sizes);
+  for (int k = 0; k < r.n; ++k) {
+    if (r[k] == -1 && k >= shift) r[k] = from[k - shift];
+    if (r[k] < 0 || (k >= shift && from[k - shift] != 1 && from[k - shift] != r[k])) refuse::shapes_do_not_match("expand", from, sizes);
+  }
+  return r;
+};
+} // namespace detail
+
+/// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
+template <>
+struct rules<expand_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return sum_to_size(g, shape_of(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return expand(align(o, on_dims([](dims const& s) { return dims{s.n}; }, op.a)), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <value X, class S>
+constexpr auto expand_t::operator()(X const& x, S const& sizes) const {
+  return bind<expand_t>(on_dims(detail::resolve_expand, detail::as_fact(sizes), shape_of(x)))(x);
+}
+
+} // namespace varve
+
+// ---- varve/op/full_like.hpp
+namespace varve {
+
+namespace detail {
+/// The value under all interpreters.
+template <value X>
+constexpr auto const& base_value(X const& x) {
+  if constexpr (is_seen<X>) return base_value(x.value);
+  else return x;
+}
+/// Filled with a number, of a shape, and for the rest like another value.
+template <value X, class S, number N>
+constexpr auto full_of(X const& x, S const& shape, N v) {
+  using B = backend<typename decltype(base_tag<X>())::type>;
+  if constexpr (requires { B::full_on(base_value(x), v, shape); }) {
+    return B::full_on(base_value(x), v, shape);
+  } else {
+    auto r = B::full(shape, type_fact(x), v);
+    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
+    return r;
+  }
+}
+} // namespace detail
+
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
+inline constexpr struct full_like_t {
+  template <value X, number N>
+  constexpr auto operator()(X const& x, N v) const {
+    return detail::full_of(x, shape_of(x), v);
+  }
+} full_like{};
+
+/// Zeros with the shape and dtype of another value.
+inline constexpr struct zeros_like_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return full_like(x, 0);
+  }
+} zeros_like{};
+
+/// Ones with the shape and dtype of another value.
+inline constexpr struct ones_like_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return full_like(x, 1);
+  }
+} ones_like{};
+
+} // namespace varve
+
+// ---- varve/interpreter/rule_call.hpp
+namespace varve {
+
+/// Names an operator and an interpreter in a compiler's message.
+template <class Op, class Interpreter>
+struct no_rule_of;
+
+/// A primal with its tangent; `none_t` (static) or a null tensor (dynamic) is no tangent.
+template <class P, class T>
+struct dual {
+  P const& primal;
+  T const& tangent;
+};
+
+/// Is there something behind a payload? A type-level answer for static values, a flag for tensors.
+template <class T>
+constexpr auto present(T const&) {
+  return std::bool_constant<!is_none<T>>{};
+}
+
+/// Sum of two contributions either of which may be absent.
+template <class A, class B>
+constexpr auto plus(A const& a, B const& b) {
+  if constexpr (is_none<A>) return b;
+  else if constexpr (is_none<B>) return a;
+  else return add(a, b);
+}
+
+namespace detail {
+template <class Y>
+constexpr bool static_and_not_floating() {
+  if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>) return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
+  else return false;
+}
+template <class Op>
+concept passes_derivatives = !constant_to_derivatives<typename Op::tag>;
+
+template <std::size_t I, class Op, class Y, class D, class... P>
+constexpr auto tangent_of(Op const& op, Y const& y, D const& d, P const&... primal) {
+  if constexpr (is_none<D>) {
+    return none;
+  } else {
+    using tag = typename Op::tag;
+    static_assert(has_jvp<tag> || never<no_rule_of<Op, struct jvp>>, "varve: this operator has no jvp rule; add `jvp` (or `partial`) to its rules<>");
+    if constexpr (has_jvp<tag>) return rules<tag>::jvp(arg<I>, op, d, y, primal...);
+    else return none;
+  }
+}
+constexpr none_t fold_plus() { return none; }
+template <class A>
+constexpr auto fold_plus(A const& a) {
+  return a;
+}
+template <class A, class B, class... R>
+constexpr auto fold_plus(A const& a, B const& b, R const&... r) {
+  return fold_plus(plus(a, b), r...);
+}
+} // namespace detail
+
+/// Tangent of an operator's result: the sum of its `jvp` rules over the operands that have a tangent, or `none`.
+template <class Op, class Y, class... P, class... T>
+constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
+  if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
+    return none;
+  } else {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return detail::fold_plus(detail::tangent_of<I>(op, y, d.tangent, d.primal...)...);
+    }(std::index_sequence_for<P...>{});
+  }
+}
+
+/// Cotangent of operand I.
+template <std::size_t I, class Op, class G, class Y, class... X>
+constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
+  using tag = typename Op::tag;
+  static_assert(has_vjp<tag> || never<no_rule_of<Op, struct grad>>, "varve: this operator has no vjp rule; add `vjp` (or `partial`) to its rules<>");
+  if constexpr (has_vjp<tag>) return rules<tag>::vjp(arg<I>, op, g, y, x...);
+  else return none;
+}
+
+/// Result of an operator of which at least one operand is mapped, the mapped dimension in front.
+template <class Op, class N, class... V, class... F>
+constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
+  using tag = typename Op::tag;
+  static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>, "varve: this operator has no batch rule; add `batch` to its rules<>");
+  if constexpr (has_batch<tag>) return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
+  else return nth<0>(o...); // nothing more is instantiated after the message
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/grad.hpp
+namespace varve {
+
+/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through the `vjp` rules afterwards.
+template <class Lv>
+struct grad_interpreter : Lv {
+  static constexpr char const* kind = "grad";
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::grad(*this, op, x...);
+    } else {
+      return [&](auto const&... t) {
+        auto y = op(t.primal...);
+        return this->record(*this, op, y, t...);
+      }(this->open_tracked(x)...);
+    }
+  }
+
+  /// A constant: tracked by no tape.
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close_tracked(*this, v);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/jvp.hpp
+namespace varve {
+
+/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over the operands that have one.
+/// One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose `open_dual` and `close_dual` are all that differs.
+template <class Lv>
+struct jvp_interpreter : Lv {
+  static constexpr char const* kind = "jvp";
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::jvp(*this, op, x...);
+    } else {
+      return [&](auto const&... d) {
+        auto y = op(d.primal...);
+        return this->close_dual(*this, y, tangent(op, y, d...));
+      }(this->open_dual(x)...);
+    }
+  }
+
+  /// A constant: its tangent is zeros.
+  template <class V>
+  constexpr auto lift_with(V const& v, V const& zeros) const {
+    return this->close_dual(*this, v, zeros);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/mode.hpp
+namespace varve {
+
+/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args) { ...; return op(args...); } };`
+/// `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)` visits the operands. One `process` serves both worlds: under
+/// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
+template <class Derived>
+struct dispatch_mode {};
+
+/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
+struct not_implemented_t {
+  operator tensor() const { return {}; }
+};
+inline constexpr not_implemented_t not_implemented{};
+
+/// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
+template <class Lv, class M>
+struct mode_interpreter : Lv {
+  static constexpr char const* kind = "mode";
+  static constexpr bool watches = true;
+  M* mode = nullptr;
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::mode(*this, op, x...);
+    } else {
+      using Y = decltype(mode->process(op, this->open_plain(x)...));
+      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
+      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
+      else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
+    }
+  }
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close(*this, v);
+  }
+};
+
+/// Calls `f` on every operand of a call, whether they come one by one (static values) or boxed (tensors).
+template <class F, class... X>
+constexpr void for_each_value(F&& f, X const&... x) {
+  auto visit = [&](auto const& v) {
+    if constexpr (value<decltype(v)>) f(v);
+    else
+      for (auto const& t : v) f(t);
+  };
+  (visit(x), ...);
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/vmap.hpp
+namespace varve {
+
+/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped operand runs by its `batch` rule, others pass.
+/// The batch size is a fact: a type for static values, a number otherwise.
+template <class Lv, class N>
+struct vmap_interpreter : Lv {
+  static constexpr char const* kind = "vmap";
+  [[no_unique_address]] N n;
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else {
+      return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
+    }
+  }
+
+  template <class S>
+  static constexpr auto logical_shape(S const& s) {
+    return on_dims(detail::drop_first, s);
+  }
+  /// A constant, repeated over the batch.
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close_batched(*this, operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{materialize(operand<V, std::false_type>{v, {}}, n), {}});
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/dynamic_level.hpp
+namespace varve {
+
+/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where it has none).
+struct boxed_dual {
+  boxed_args primal;
+  boxed_args tangent;
+};
+struct boxed_tracked {
+  boxed_args const* of; // the operands as they came
+  boxed_args primal;
+  bool any = false;
+};
+struct boxed_operands {
+  boxed_args const* from;
+  boxed_args value;
+  bool any = false;
+  layer const* of = nullptr;
+};
+
+/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
+  T t;
+  if (!op.table->differentiable || !is_floating(y.dtype())) return t;
+  for (int i = 0; i < d.primal.size(); ++i) {
+    if (!d.tangent[i].defined()) continue;
+    T const c = op.table->jvp(i, *op.at, d.tangent[i], y, d.primal);
+    t = t.defined() ? add(t, c) : c;
+  }
+  return t;
+}
+namespace detail {
+/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (o.of->random == random_policy::error)
+    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
+  if (o.of->random == random_policy::same) return {op(o.value), false};
+  attributes wide = *op.at;
+  wide.fact[0] = wide.fact[0].insert(0, n[0]);
+  return {boxed_op{op.table, &wide}(o.value), true};
+}
+} // namespace detail
+inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (!o.any) {
+    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
+    return {op(o.value), false};
+  }
+  bool batched[saved_values::most] = {};
+  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
+  return {op.table->batch(*op.at, n[0], o.value, batched), true};
+}
+
+/// How an interpreter opens and closes *tensors*: by the layer their payload names.
+struct dynamic_level {
+  static constexpr int level = 0;
+  layer* self = nullptr;
+
+  bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
+
+  boxed_dual open_dual(boxed_args const& x) const {
+    boxed_dual d;
+    for (auto const& t : x) {
+      d.primal.push_back(mine(t) ? t.inner() : t);
+      d.tangent.push_back(mine(t) ? t.extra() : tensor());
+    }
+    return d;
+  }
+  template <class I>
+  tensor close_dual(I const&, tensor const& y, tensor const& t) const {
+    return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
+  }
+
+  boxed_operands open_batched(boxed_args const& x) const {
+    boxed_operands o{&x, {}, false, self};
+    for (auto const& t : x) {
+      bool const m = mine(t);
+      o.any = o.any || m;
+      o.value.push_back(m ? t.inner() : t);
+    }
+    return o;
+  }
+  /// Is the one operand of a pack mapped?
+  bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
+  template <class I, class Flag>
+  tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
+    if (!y.batched) return y.value;
+    dims logical = y.value.sizes();
+    return tensor::wrap(y.value, self->id, self->level, {}, {}, logical.erase(0));
+  }
+
+  boxed_args const& open_plain(boxed_args const& x) const { return x; }
+  template <class I>
+  tensor close(I const&, tensor const& y) const {
+    return y;
+  }
+
+  boxed_tracked open_tracked(boxed_args const& x) const {
+    boxed_tracked r{&x, {}, false};
+    for (auto const& t : x) {
+      bool const m = mine(t);
+      r.any = r.any || (m && t.history());
+      r.primal.push_back(m ? t.inner() : t);
+    }
+    return r;
+  }
+  template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
+  tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
+    if (!t.any || !records() || !op.table->differentiable || !is_floating(y.dtype())) return y;
+    auto const edge_of = [&](int i) { return mine((*t.of)[i]) && (*t.of)[i].history() ? &(*t.of)[i].history() : nullptr; };
+    return tracked_value(y, detail::edge_to(detail::operator_node::make(op, y, t.primal, edge_of)));
+  }
+  /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
+  bool records() const { return self->grad_mode; }
+  tensor tracked_value(tensor const& y, edge history) const { return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes()); }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/eager.hpp
+namespace varve {
+
+namespace detail {
+/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds (AG-9).
+VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
+  edge const& old = t.history();
+  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
+  t.set_history(static_cast<edge&&>(e));
+  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
+}
+/// An eager tensor's history, found anew when its base was written into since (AG-15).
+inline edge const& eager_history(tensor const& t) {
+  tensor const& base = t.base();
+  if (base.defined() && base.history() && t.is_overtaken()) [[unlikely]]
+    change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
+  return t.history();
+}
+/// Lowers below autograd: what a recorded call runs.
+struct below_autograd {
+  boxed_op const& op;
+  dispatch_key_set keys;
+  op_table const* table = op.table;
+  attributes const* at = op.at;
+  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
+};
+struct eager_tracked {
+  boxed_args const& primal;
+  bool any;
+};
+} // namespace detail
+
+/// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
+struct eager_level {
+  detail::eager_tracked open_tracked(boxed_args const& x) const {
+    bool any = false;
+    for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+    return {x, any};
+  }
+  template <class I, class Op>
+  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked const& t) const {
+    bool const on = this_thread_state.grad_mode && !this_thread_inference;
+    if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
+      if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
+      return y;
+    }
+    auto const edge_of = [&](int i) -> edge const* {
+      edge const& e = detail::eager_history(t.primal[i]);
+      return e ? &e : nullptr;
+    };
+    unsigned keep = 0;
+    for (int i = 0; i < t.primal.size(); ++i)
+      if (t.primal[i].requires_grad()) keep |= op.table->saved.of[i];
+    for (int i = 0; i < t.primal.size(); ++i)
+      if (keep >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
+    bool const keeps_result = keep >> detail::saved_value::result & 1;
+    auto* const n = detail::operator_node::make({op.table, op.at}, keeps_result ? y.alias() : y, t.primal, edge_of);
+    n->eager = true;
+    y.set_history(detail::edge_to(n));
+    return y;
+  }
+};
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) { throw autograd_error((std::string("varve: ") + op + ": " + why).c_str()); }
+
+/// Refuses to write where that would make gradients wrong (AG-14, AG-16).
+inline void check_write(char const* op, tensor const& x) {
+  bool const leaf = x.history() && x.history().to()->type->is_leaf;
+  if (leaf) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  if (!x.base().defined()) return;
+  if (x.base().history() && x.base().history().to()->type->is_leaf) refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  switch (x.origin()) {
+    case view_origin::no_grad: refuse_write(op, "a view that was made in no_grad mode is written into with grad mode enabled; make the view outside of no_grad, or write inside");
+    case view_origin::inference: refuse_write(op, "a view that was made in inference mode is written into in normal mode; clone it first");
+    case view_origin::many: refuse_write(op, "a view that is one of several results of an operator is written into; such views cannot be; use the functional operator");
+    case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+    default: break;
+  }
+  if (!x.base().is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+}
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15).
+inline void rebase(tensor const& self, edge const& written, int target = 0) {
+  autograd_hooks const& hooks = *autograd_kernels.load(std::memory_order_acquire);
+  tensor const& base = self.base();
+  if (!base.defined()) return change_history(self, written);
+  change_history(base, hooks.history_of_base(base, edge(base.history()), self, written.to(), target));
+  change_history(self, hooks.history_of_view(base, self));
+}
+/// A recorded call of an operator that writes into its first operand.
+VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+  tensor const& self = x[0];
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
+  if (!on) return redispatch(op, below, x);
+  check_write(op.name(), self);
+  edge edges[saved_values::most];
+  unsigned keep = 0;
+  boxed_args before = x;
+  for (int i = 0; i < x.size(); ++i) {
+    edges[i] = eager_history(x[i]);
+    if (edges[i]) keep |= op.table->saved.of[i];
+  }
+  for (int i = 0; i < x.size(); ++i)
+    if (keep >> i & 1) refuse_inference(x[i], op.name());
+  for (int i = 0; i < x.size(); ++i)
+    if ((keep >> i & 1) && x[i].shares_storage(self)) {
+      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes on to the history of the original
+      if (edges[i]) before[i].set_history(edges[i]);
+    }
+  tensor const y = redispatch(op, below, x);
+  auto* const n = operator_node::make(op, y.alias(), before, [&](int i) { return edges[i] ? &edges[i] : nullptr; });
+  n->eager = true;
+  rebase(self, edge_to(n));
+  return y;
+}
+/// What happens at the autograd key: recorded when an operand has a history.
+VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+  if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
+  return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/op/clone.hpp
+namespace varve {
+
+/// A copy in row-major order.
+inline constexpr struct clone_t {
+  static constexpr auto op_name = "clone";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return bound<clone_t>{}(x);
+  }
+} clone{};
+
+template <>
+struct rules<clone_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor self) -> Tensor";
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  /// Static values have no memory to share; tensors are copied by `make`.
+  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
+  static tensor make(attributes const&, tensor const& x);
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&) {
+    return g;
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+/// The value itself when its elements follow one another in row-major order, else a copy.
+inline constexpr struct contiguous_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    if constexpr (std::is_same_v<X, tensor>) return !x.is_wrapped() && x.is_contiguous() ? x : tensor(clone(x));
+    else return x;
+  }
+} contiguous{};
+
+} // namespace varve
+
+// ---- varve/op/as_strided.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto prepend_numel = [](dims const& strides, dims const& sizes) {
+  dims r = strides;
+  return r.insert(0, numel(sizes));
+};
+inline constexpr auto prepend_step = [](dims const& strides, dims const& batched_sizes) {
+  dims r = strides;
+  return r.insert(0, numel(batched_sizes) / (batched_sizes[0] ? batched_sizes[0] : 1));
+};
+inline constexpr auto check_region = [](dims const& sizes, dims const& strides, dims const& offset, dims const& from) {
+  index_t last = offset[0];
+  bool fits = sizes.n == strides.n && offset[0] >= 0;
+  for (int k = 0; fits && k < sizes.n; ++k) {
+    fits = sizes[k] >= 0 && strides[k] >= 0;
+    last += (sizes[k] - 1) * strides[k];
+  }
+  if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
+  return sizes;
+};
+} // namespace detail
+
+/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
+/// twice is the sum. x must be contiguous (`value_error`), the region must lie within (`torch.as_strided`).
+template <>
+struct rules<as_strided_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], at[1], in.offset + at[2][0], in.contiguous()}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return bind<as_strided_backward_t>(shape_of(x), op.b, op.c)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(contiguous(o.value));
+  }
+};
+
+/// The transpose of `as_strided`: zeros of a shape to which elements are added where the region has them.
+template <>
+struct rules<as_strided_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = static_cast<R>(part.at(i) + g.at(i)); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return bind<as_strided_t>(shape_of(x), op.b, op.c)(contiguous(g));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<as_strided_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_numel, op.b, op.a), op.c)(o.value);
+  }
+};
+
+/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region may be one.
+template <>
+struct rules<as_strided_scatter_t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const part{out.data + at[1][0], source.sizes, at[0]};
+    for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
+    return op(d, full_like(source, 0));
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
+    return op(full_like(x, 0), d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return op(g, full_like(bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g)), 0));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g));
+  }
+  template <class Op, class N, class X, class S>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, S const& source) {
+    auto const wide = materialize(x, n);
+    return bind<as_strided_scatter_t>(on_dims(detail::prepend_step, op.a, shape_of(wide)), op.b)(wide, materialize(source, n));
+  }
+};
+
+template <value X, class S, class T, class O>
+constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
+  if constexpr (std::is_same_v<X, tensor>)
+    if (!x.is_wrapped() && !x.is_contiguous()) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+  return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
+}
+template <value G, class S, class T, class O>
+constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
+  return bind<as_strided_backward_t>(detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset))(g);
+}
+template <value X, value S, class T, class O>
+constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T const& strides, O const& offset) const {
+  (void)on_dims(detail::check_region, shape_of(source), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+  return bind<as_strided_scatter_t>(detail::as_fact(strides), detail::as_fact(offset))(x, source);
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/view_history.hpp
+/// @file
+/// Writing into views: what their histories, and that of their base, become (AG-15).
+namespace varve::detail {
+
+/// A view as a region of its base: strides, and the offset of its first element.
+inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
+  if (!base.is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
+  layout const l = view.where();
+  dims strides = l.strides;
+  strides.n = l.sizes.n;
+  return {strides, dims{l.offset - base.where().offset}};
+}
+template <class T = tensor>
+edge history_of_view(T const& base, T const& view) {
+  auto const [strides, offset] = region_of(base, view);
+  attributes const at(view.sizes(), strides, offset);
+  boxed_op const op{registered_table<as_strided_t, 3>(), &at};
+  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); });
+  n->eager = true;
+  return edge_to(n);
+}
+/// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.
+template <class T = tensor>
+struct copy_slices {
+  edge written;
+  dims sizes, strides, offset;
+  int target; // which operand was written into
+  boxed_args operator()(boxed_args const& g, bool const* wanted) const {
+    if (!g[0].defined()) return {};
+    T const whole = contiguous(static_cast<T const&>(g[0]));
+    boxed_args inside(T(as_strided(whole, sizes, strides, offset)));
+    grad_node& n = *written.to();
+    boxed_args r = n.type->backward(n, inside, wanted);
+    if (wanted[target]) {
+      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
+      while (r.size() <= target) r.push_back(tensor());
+      r[target] = as_strided_scatter(whole, part, strides, offset);
+    }
+    return r;
+  }
+  void release() { written.to()->type->release(*written.to()); }
+};
+template <class T = tensor>
+edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
+  auto const [strides, offset] = region_of(base, view);
+  std::vector<edge> edges;
+  for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
+  // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
+  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));
+}
+
+} // namespace varve::detail
+
+// ---- varve/op/detach.hpp
+namespace varve {
+
+/// The same values as constants to every derivative. A view for tensors.
+inline constexpr struct detach_t {
+  static constexpr auto op_name = "detach";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return bound<detach_t>{}(x);
+  }
+} detach{};
+
+template <>
+struct rules<detach_t> {
+  static constexpr auto schema = "(Tensor(a) self) -> Tensor(a)";
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/mul.hpp
+namespace varve {
+
+/// x * y.
+template <>
+struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr auto kernel(auto x, auto y) { return x * y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
+};
+
+/// x / y, always floating (torch.true_divide).
+template <>
+struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
+  static constexpr auto kernel(auto x, auto y) { return x / y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
+  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+};
+
+} // namespace varve
+
+// ---- varve/op/in_place.hpp
+namespace varve {
+
+/// Operators that write into the memory of their first operand, a tensor, and return it. The other operand broadcasts to it; its dtype must not have a higher category.
+/// The version counter of the storage rises once (DT-2). Under `grad`, `jvp` and `vmap` use the functional forms: writing into a value seen through a transform is `transform_error`.
+template <class Tag>
+struct in_place {
+  template <value Y>
+  tensor const& operator()(tensor const& x, Y const& y) const {
+    refuse_transformed(x);
+    if constexpr (std::is_same_v<Y, tensor>) refuse_transformed(y);
+    bound<Tag>{}(x, y);
+    return x;
+  }
+
+private:
+  static void refuse_transformed(tensor const& t) {
+    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms.top, t))
+      throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
+  }
+};
+/// x becomes y, converted.
+inline constexpr struct copy__t : in_place<copy__t> {
+  static constexpr auto op_name = "copy_";
+} copy_{};
+/// x += y in memory.
+inline constexpr struct add__t : in_place<add__t> {
+  static constexpr auto op_name = "add_";
+} add_{};
+/// x *= y in memory.
+inline constexpr struct mul__t : in_place<mul__t> {
+  static constexpr auto op_name = "mul_";
+} mul_{};
+
+namespace detail {
+/// Refuses what may not be written, before anything is.
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, tensor const& y, dtype result) {
+  if (x.is_inference() && !this_thread_inference)
+    throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
+  if (x.is_wrapped()) throw transform_error((std::string("varve: ") + op + ": a value seen through a transform cannot be written in place; use the functional operator").c_str());
+  if (!(broadcast(x.sizes(), y.sizes()) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), y.sizes());
+  if (category(result) > category(x.dtype()))
+    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
+  dims const &s = x.sizes(), &st = x.strides();
+  for (int k = 0; k < s.n; ++k)
+    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+}
+template <class = void>
+VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
+  tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
+  tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
+  dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
+  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
+  x.bump_version();
+  return x;
+}
+/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
+VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const& x, tensor const& y) {
+  kernel::loop const loop = f.loops[static_cast<int>(x.dtype())];
+  bool const alike = loop && x.dtype() == y.dtype() && x.is_contiguous() && y.is_contiguous() && x.sizes() == y.sizes();
+  if (!alike || (x.shares_storage(y) && x.raw() != y.raw())) return false;
+  void const* const in[] = {x.raw(), y.raw()};
+  if (x.numel() > 0) loop(static_cast<std::size_t>(x.numel()), x.raw(), in);
+  x.bump_version();
+  return true;
+}
+template <class Functional>
+struct mutation {
+  static constexpr op_kind kind = op_kind::mutation;
+  static constexpr saved_values saved = [] {
+    if constexpr (std::is_same_v<Functional, copy__t>) return saved_values::nothing();
+    else return saved_of<rules<Functional>>();
+  }();
+  static constexpr auto schema = "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
+  static constexpr int arity = 2;
+  /// The schema: operand 0 is written and returned.
+  static constexpr int mutated = 0;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  /// The operands' cotangents are those of the functional operator, of the values as they were before.
+  template <std::size_t I, class Op, value G, value Y, value X, value Z>
+  static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, Y const& y, X const& x, Z const& z) {
+    return rules<Functional>::vjp(i, bound<Functional>{}, g, y, x, z);
+  }
+  static tensor make(attributes const&, tensor const& x, tensor const& y) {
+    if constexpr (std::is_same_v<Functional, copy__t>) {
+      check_in_place("copy_", x, y, dtype::bool_);
+      return write_into(x, y);
+    } else {
+      check_in_place(Functional::op_name, x, y, result_type(meta_of(x), meta_of(y)));
+      return write_directly(info_of<Functional>, x, y) ? x : write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
+    }
+  }
+};
+} // namespace detail
+
+template <>
+struct rules<copy__t> : detail::mutation<copy__t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
+    return full_like(g, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return detail::unmatch(g, source);
+  }
+};
+template <>
+struct rules<add__t> : detail::mutation<add_t> {};
+template <>
+struct rules<mul__t> : detail::mutation<mul_t> {};
+
+inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
+
+} // namespace varve
+
+// ---- varve/autograd/leaf.hpp
+/// @file
+/// Leaves: tensors whose gradient a user asked for.
+namespace varve {
+
+namespace detail {
+/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
+struct accumulate_grad : grad_node {
+  tensor grad;
+  /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
+  tensor memory;
+  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+
+  static grad_node_type const type_;
+  /// How gradients are added; known once there is a leaf.
+  static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
+
+  accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
+  /// Backward passes of several threads may arrive here.
+  struct lock {
+    accumulate_grad& leaf;
+    explicit lock(accumulate_grad& n) : leaf(n) {
+      while (leaf.busy.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    lock(lock const&) = delete;
+    lock& operator=(lock const&) = delete;
+    ~lock() { leaf.busy.clear(std::memory_order_release); }
+  };
+  tensor get() {
+    lock const held(*this);
+    return grad;
+  }
+  void set(tensor g) {
+    lock const held(*this);
+    tensor old = static_cast<tensor&&>(grad);
+    grad = static_cast<tensor&&>(g);
+    g = static_cast<tensor&&>(old);
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
+    if (!g[0].defined()) return {};
+    auto& self = static_cast<accumulate_grad&>(n);
+    lock const held(self);
+    add_to.load(std::memory_order_acquire)(self.grad, static_cast<tensor const&>(g[0]));
+    return {};
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<accumulate_grad*>(n);
+  }
+};
+inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
+
+inline accumulate_grad* leaf_of(tensor const& t) {
+  grad_node* const n = t.history().to();
+  return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
+}
+/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
+/// leaves share one.
+template <class T = tensor>
+void add_to_gradient(T& sum, T const& g) {
+  bool const recorded = this_thread_state.grad_mode;
+  if (!sum.defined()) sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad() ? g : T(clone(recorded ? g : T(g.detach())));
+  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped()) sum = T(add(sum, g));
+  else add_(sum, g);
+}
+/// Eager autograd, switched on by the first leaf.
+template <class = void>
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<>, &history_of_base<>, [](edge const& e) { node_extra<>::of(*e.to()).retain(e.nr()); }};
+
+[[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
+VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
+  if (t.is_wrapped())
+    throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
+}
+} // namespace detail
+
+template <class T>
+tensor const& tensor::requires_grad_(T on) const {
+  detail::refuse_inside_transform("requires_grad_", *this);
+  if (this_thread_state.transforms.top) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  detail::autograd_kernels.store(&detail::eager_autograd<>, std::memory_order_release);
+  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<>, std::memory_order_release);
+  if (!is_leaf()) {
+    if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
+    return *this;
+  }
+  if (on == history().operator bool()) return *this;
+  if (on && !is_floating(dtype())) throw dtype_error((std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
+  if (on && is_inference()) detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on) set_history(detail::edge_to(new detail::accumulate_grad));
+  else set_history({});
+  return *this;
+}
+inline bool tensor::is_leaf() const { return !requires_grad() || detail::leaf_of(*this); }
+
+template <class T>
+void tensor::retain_grad() const {
+  detail::refuse_inside_transform("retain_grad", *this);
+  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
+  if (is_leaf()) return;
+  edge const& e = detail::eager_history(*this);
+  detail::node_extra<>::of(*e.to()).retain(e.nr());
+}
+template <class T>
+T tensor::grad_fn() const {
+  edge const& e = detail::eager_history(*this);
+  return e && !e.to()->type->is_leaf ? T(e.to()) : T();
+}
+inline int tensor::output_nr() const { return static_cast<int>(history().nr()); }
+template <class F>
+hook_handle tensor::register_hook(F f) const {
+  if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
+  edge const& e = detail::eager_history(*this);
+  auto& l = detail::node_extra<>::of(*e.to()).hooks;
+  auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
+    if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
+    else return f(g);
+  };
+  l->tensors.push_back({l->next, e.nr(), tensor_hook(std::move(call))});
+  return {l, l->next++};
+}
+template <class F>
+hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
+  auto* const leaf = detail::leaf_of(*this);
+  if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
+  auto& l = detail::node_extra<>::of(*leaf).hooks;
+  leaf->memory = alias();
+  auto call = [f = std::move(f)](grad_node& n) mutable {
+    tensor const self = static_cast<detail::accumulate_grad&>(n).memory.alias();
+    self.set_history(edge(&n, 0));
+    f(self);
+  };
+  l->accumulated.push_back({l->next, std::function<void(grad_node&)>(std::move(call))});
+  return {l, l->next++};
+}
+
+template <class T>
+T tensor::detach() const {
+  return varve::detach(T(*this));
+}
+inline tensor const& tensor::detach_() const {
+  if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  set_history({});
+  return *this;
+}
+inline tensor tensor::data() const {
+  if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
+  tensor r = alias();
+  r.own_version();
+  return r;
+}
+inline void tensor::set_data(tensor const& y) const {
+  if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+  if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
+  if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
+  auto* const leaf = detail::leaf_of(*this);
+  bool const other_type = y.dtype() != dtype();
+  take_memory_of(y);
+  if (leaf && other_type) {
+    // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
+    auto* const fresh = new detail::accumulate_grad;
+    fresh->extra = leaf->extra;
+    leaf->extra = nullptr;
+    if (leaf->memory.defined()) fresh->memory = alias();
+    set_history(detail::edge_to(fresh));
+  } else if (leaf && leaf->memory.defined()) {
+    leaf->memory = alias();
+  }
+}
+
+} // namespace varve
+
+// ---- varve/transform/closure.hpp
+#include <tuple>
+
+// ---- varve/core/tree.hpp
+#include <array>
+namespace varve {
+
+/// Is `T` a node of a tree of values: `std::tuple`, `std::pair` or `std::array`? Everything else is a leaf.
+template <class T>
+inline constexpr bool is_tree_node = false;
+template <class... T>
+inline constexpr bool is_tree_node<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tree_node<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tree_node<std::array<T, N>> = true;
+
+namespace detail {
+template <class T>
+constexpr auto remake(std::type_identity<T>) {
+  return std::tuple<>{};
+}
+template <class T, class First, class... R>
+constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
+  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
+  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...)) return std::array<First, 1 + sizeof...(R)>{first, r...};
+  else return std::tuple<First, R...>(first, r...);
+}
+} // namespace detail
+
+/// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
+template <class F, class T, class... R>
+constexpr auto tree_map(F const& f, T const& t, R const&... r) {
+  if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { return tree_map(f, std::get<I>(t), std::get<I>(r)...); };
+      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(t, r...);
+  }
+}
+
+/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
+template <class F, class T>
+constexpr auto tree_map_indexed(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(arg_t<0>{}, t);
+  }
+}
+
+namespace detail {
+/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  return f(std::get<K>(t)...);
+}
+template <class F, class T>
+constexpr auto call_with(F const& f, T const& t) {
+  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
+}
+} // namespace detail
+
+/// Calls `f` on every leaf in order.
+template <class F, class T>
+constexpr void tree_for_each(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
+  else f(t);
+}
+
+/// References to every leaf in one flat tuple.
+template <class T>
+constexpr auto tree_leaves(T const& t) {
+  if constexpr (is_tree_node<T>) return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
+  else return std::tuple<T const&>(t);
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/tower.hpp
+namespace varve {
+
+namespace detail {
+/// Does a value contain the interpreter of level `L`, at any depth, its tangents included?
+template <int L, class V>
+struct contains_level : std::false_type {};
+template <int L, class I, class V, class E>
+struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
+
+/// Is a value seen through a mode, which must see every call?
+template <class V>
+consteval bool contains_mode() {
+  return false;
+}
+template <class V>
+  requires is_seen<V>
+consteval bool contains_mode() {
+  return requires { V::interpreter::watches; } || contains_mode<decltype(V::value)>();
+}
+
+template <int L, class V>
+constexpr auto const& find_level(V const& v) {
+  if constexpr (V::interpreter::level == L) return v.in;
+  else if constexpr (contains_level<L, decltype(v.value)>::value) return find_level<L>(v.value);
+  else return find_level<L>(v.extra);
+}
+template <int L>
+constexpr auto interpreter_at() {
+  return std::tuple<>{};
+}
+template <int L, class X, class... R>
+constexpr auto interpreter_at(X const& x, R const&... r) {
+  if constexpr (contains_level<L, X>::value) return std::make_tuple(find_level<L>(x));
+  else return interpreter_at<L>(r...);
+}
+} // namespace detail
+
+/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may be seen through (the join of the towers).
+template <int Below, class... X>
+constexpr auto tower_of(X const&... x) {
+  return [&]<int... L>(std::integer_sequence<int, L...>) {
+    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
+  }(std::make_integer_sequence<int, Below - 1>{});
+}
+
+/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of cotangents are fixed by it.
+template <std::size_t K, class Tower, class V>
+constexpr auto lift_to(Tower const& tower, V const& v) {
+  if constexpr (K == 0) {
+    return v;
+  } else {
+    using I = std::tuple_element_t<K - 1, Tower>;
+    auto const& in = std::get<K - 1>(tower);
+    if constexpr (at_level<V, I::level>) {
+      auto const inner = lift_to<K - 1>(tower, v.value);
+      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
+      else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
+    } else {
+      auto const inner = lift_to<K - 1>(tower, v);
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      else return in.lift(inner);
+    }
+  }
+}
+
+/// Lifts through the whole tower.
+template <class Tower, class V>
+constexpr auto lift_to_all(Tower const& tower, V const& v) {
+  return lift_to<std::tuple_size_v<Tower>>(tower, v);
+}
+
+} // namespace varve
+
+// ---- varve/transform/closure.hpp
+namespace varve {
+
+/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level above the captures' levels,
+/// which the compiler cannot do for values hidden inside a lambda (perturbation confusion, design section 5).
+template <class F, class... C>
+struct closure_t {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] std::tuple<C...> captures;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return detail::call_with([&](auto const&... c) { return f(x..., c...); }, captures);
+  }
+};
+template <class F, class... C>
+constexpr auto closure(F f, C const&... c) {
+  return closure_t<F, C...>{f, std::tuple<C...>(c...)};
+}
+
+namespace detail {
+template <class F>
+constexpr auto captures_of(F const&) {
+  return std::tuple<>{};
+}
+template <class F, class... C>
+constexpr auto captures_of(closure_t<F, C...> const& f) {
+  return f.captures;
+}
+template <class X>
+constexpr int leaf_level() {
+  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
+    int r = 0;
+    ((r = leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() > r ? leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() : r), ...);
+    return r;
+  }(std::make_index_sequence<std::tuple_size_v<X>>{});
+  else if constexpr (value<X>) return level_of<X>;
+  else return 0;
+}
+template <class X>
+consteval bool tree_is_dynamic() {
+  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
+    return (tree_is_dynamic<std::remove_cvref_t<std::tuple_element_t<K, X>>>() || ...);
+  }(std::make_index_sequence<std::tuple_size_v<X>>{});
+  else return dynamic_value<X>;
+}
+/// Level of a static transform: one above the greatest among its arguments and declared captures.
+template <class F, class... X>
+inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
+
+template <int Level, class F, class... X>
+constexpr auto leaves_tower(F const& f, X const&... x) {
+  return std::apply([](auto const&... v) { return tower_of<Level>(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/transform/dynamic_scope.hpp
+namespace varve {
+
+namespace detail {
+/// A layer that runs interpreter `I` on boxed calls: the same `process` that static values use.
+template <class I>
+struct interpreter_layer : layer {
+  I interpreter{};
+  explicit interpreter_layer(layer_stack& stack) {
+    kind = I::kind;
+    interpreter.self = this;
+    object = static_cast<dynamic_level*>(&interpreter);
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<interpreter_layer&>(l).interpreter.process(op, x); };
+    pushed::name(*this, stack);
+  }
+  interpreter_layer(interpreter_layer const&) = delete;
+  interpreter_layer& operator=(interpreter_layer const&) = delete;
+};
+
+inline void require_floating(tensor const& t, char const* transform) {
+  if (is_floating(t.dtype())) return;
+  std::string what(transform);
+  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
+  refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
+}
+} // namespace detail
+
+namespace detail {
+/// Where the gradient of an argument of a transform arrives.
+struct argument_node : grad_node {
+  tensor gradient;
+  static grad_node_type const type_;
+  argument_node() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
+    static_cast<argument_node&>(n).gradient = g[0];
+    return {};
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<argument_node*>(n);
+  }
+};
+inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [](grad_node&) {}, &argument_node::destroy, [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
+} // namespace detail
+
+/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
+/// (A template, like its siblings, only so that the header alone instantiates no operator.)
+template <class = void>
+class dynamic_reverse_scope {
+public:
+  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+    layer_.records = true;
+    layer_.outer_grad_mode = this_thread_state.grad_mode;
+  }
+
+  template <class T>
+  auto track(T const& t) {
+    return tree_map(
+        [&](auto const& v) {
+          if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
+            tensor const x = detail::as_tensor(detail::plain(v));
+            detail::require_floating(x, "grad");
+            return tensor::wrap(x, layer_.id, layer_.level, {}, detail::edge_to(new detail::argument_node), x.sizes());
+          } else {
+            return v;
+          }
+        },
+        t);
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    set_grad_enabled const recorded(true);
+    return body();
+  }
+  template <class Y>
+  auto primal(Y const& t) const {
+    return tree_map(
+        [&](auto const& y) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) return mine(y) ? tensor(y.inner()) : y;
+          else return y;
+        },
+        t);
+  }
+  template <class Y>
+  void backward_from_scalar(Y const& y) {
+    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
+    if constexpr (std::is_same_v<Y, tensor>) {
+      if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
+      detail::require_floating(y, "grad of a function");
+      if (!mine(y) || !y.history()) return;
+      detail::backward_run<> pass(false);
+      pass.seed(y.history(), ones_like(y.inner()));
+      pass.run();
+    }
+  }
+  template <class Y, class G>
+  void backward(Y const& t, G const& g) {
+    detail::backward_run<> pass(true);
+    tree_map(
+        [&](auto const& y, auto const& c) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
+            tensor const cotangent = detail::as_tensor(c);
+            if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
+            if (mine(y) && y.history()) pass.seed(y.history(), cotangent);
+          }
+          return y;
+        },
+        t, g);
+    pass.run();
+  }
+  /// The collected cotangents of a tracked tree, handed over; zeros where nothing arrived.
+  template <class T>
+  auto gradient(T const& t) const {
+    return tree_map(
+        [&](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
+            tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
+            return c.defined() ? c : tensor(zeros_like(v.inner()));
+          } else {
+            return none;
+          }
+        },
+        t);
+  }
+
+private:
+  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
+  detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
+};
+
+/// One run of forward mode on tensors.
+template <class = void>
+class dynamic_forward_scope {
+public:
+  dynamic_forward_scope() : layer_(this_thread_state.transforms) {}
+  template <class P, class T>
+  auto attach(P const& p, T const& t) const {
+    return tree_map(
+        [&](auto const& v, auto const& d) {
+          auto const x = boxed(v);
+          auto const dx = boxed(d);
+          detail::require_floating(x, "jvp");
+          if (!(x.sizes() == dx.sizes())) refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
+          return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
+        },
+        p, t);
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    return body();
+  }
+  tensor primal(tensor const& y) const { return layer_.interpreter.mine(y) ? y.inner() : y; }
+  template <class Y>
+    requires std::is_same_v<Y, tensor>
+  tensor tangent(Y const& y) const {
+    return layer_.interpreter.mine(y) ? y.extra() : tensor(zeros_like(y));
+  }
+  template <number Y>
+  tensor primal(Y y) const {
+    return detail::as_tensor(y);
+  }
+  template <number Y>
+  tensor tangent(Y) const {
+    return detail::as_tensor(Y(0));
+  }
+
+private:
+  template <class V>
+  static tensor boxed(V const& v) {
+    return detail::as_tensor(detail::plain(v));
+  }
+  detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
+};
+
+/// One run of `vmap` on tensors.
+template <class = void>
+class dynamic_batch_scope {
+public:
+  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
+    layer_.interpreter.n = dims{n};
+    layer_.batch_size = n;
+    layer_.random = random;
+  }
+  dims size() const { return layer_.interpreter.n; }
+  tensor map(tensor const& x) const {
+    dims logical = x.sizes();
+    return tensor::wrap(x, layer_.id, layer_.level, {}, {}, logical.erase(0));
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    return body();
+  }
+  bool mapped(tensor const& y) const { return layer_.interpreter.mine(y); }
+  tensor unmapped(tensor const& y) const { return y.inner(); }
+
+private:
+  detail::interpreter_layer<vmap_interpreter<dynamic_level, dims>> layer_;
+};
+
+} // namespace varve
+
+// ---- varve/autograd/backward.hpp
+namespace varve {
+
+namespace detail {
+/// The edge a gradient of `t` starts from or arrives at.
+inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+
+/// Cotangents of the roots: as given, or one for a single element (AG-1).
+template <class Run, class Targets, class T>
+void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients, char const* who) {
+  if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
+  for (std::size_t k = 0; k < roots.size(); ++k) {
+    auto const& root = roots[k];
+    T const y = root.value;
+    T g = gradients.empty() ? T() : gradients[k];
+    if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
+    if (!g.defined()) {
+      if (!y.defined() || y.numel() != 1)
+        refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
+      g = ones_like(T(y.detach()));
+    } else if (y.defined()) {
+      if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
+      if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
+    }
+    run.seed(root.at, g);
+  }
+}
+inline void refuse_backward_inside_transform(char const* who) {
+  if (this_thread_state.transforms.top)
+    throw transform_error((std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
+}
+template <class T, class Targets, class Options, class Unused>
+std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow);
+} // namespace detail
+
+namespace autograd {
+
+/// Where a gradient starts from or is asked for: a tensor, or an edge of the graph without its tensor (AG-3).
+struct target {
+  edge at;
+  tensor value;
+  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
+  target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
+};
+/// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
+inline gradient_edge get_gradient_edge(tensor const& t) {
+  if (!t.requires_grad()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
+  edge const& e = detail::gradient_edge_of(t);
+  return {node(e.to()), static_cast<int>(e.nr())};
+}
+
+/// How `backward` and `grad` run.
+struct options {
+  /// Saved values are kept, so that the graph can be run again.
+  bool retain_graph = false;
+  /// What is computed is recorded itself, for derivatives of higher order.
+  bool create_graph = false;
+  /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
+  bool is_grads_batched = false;
+};
+/// What `grad` gives for inputs the outputs do not depend on.
+enum class unused { error, undefined, zeros };
+
+/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
+/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
+/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
+template <class T = tensor>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
+  detail::refuse_backward_inside_transform("backward");
+  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  detail::seed_roots(run, roots, gradients, "backward");
+  for (auto const& x : inputs) {
+    if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!detail::leaf_of(x)) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
+    run.capture(detail::gradient_edge_of(x));
+  }
+  run.run();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T const& g = run.captured(static_cast<int>(k));
+    auto* const leaf = detail::leaf_of(inputs[k]);
+    bool const again = std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k), [&](T const& x) { return detail::leaf_of(x) == leaf; });
+    if (!g.defined() || again) continue;
+    boxed_args in(g), out;
+    leaf->type->backward(*leaf, in, nullptr);
+    if (leaf->extra) leaf->extra->after(*leaf, out, in);
+  }
+}
+
+/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+template <class T = tensor>
+std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
+  detail::refuse_backward_inside_transform("autograd::grad");
+  if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
+  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
+  for (auto const& x : inputs) {
+    if (!x.at) detail::refuse_autograd("autograd::grad", "one of the inputs does not require grad");
+    run.capture(x.at);
+  }
+  run.run();
+  std::vector<T> r;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T g = run.captured(static_cast<int>(k));
+    if (!g.defined() && allow == unused::error)
+      detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+    if (!g.defined() && allow == unused::zeros) {
+      if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+      g = zeros_like(T(inputs[k].value.detach()));
+    }
+    r.push_back(static_cast<T&&>(g));
+  }
+  return r;
+}
+} // namespace autograd
+
+/// The same run for each slice of the cotangents, as `vmap` does it.
+template <class T, class Targets, class Options, class Unused>
+std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow) {
+  if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0) throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
+  index_t const n = grad_outputs[0].size(0);
+  dynamic_batch_scope<> scope(n, random_policy::error);
+  std::vector<T> mapped;
+  for (auto const& g : grad_outputs) {
+    if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
+    mapped.push_back(scope.map(g));
+  }
+  backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  scope.run([&] {
+    seed_roots(run, outputs, mapped, "autograd::grad");
+    for (auto const& x : inputs) run.capture(x.at);
+    run.run();
+    return 0;
+  });
+  std::vector<T> r;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T const g = run.captured(static_cast<int>(k));
+    if (!g.defined() && allow == Unused::error) refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+    if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
+    else if (allow == Unused::undefined) r.push_back(T());
+    else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+  }
+  return r;
+}
+
+template <class T>
+void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
+  autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
+}
+inline tensor tensor::grad() const {
+  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
+  if (history() && history().to()->extra)
+    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
+  return {};
+}
+inline void tensor::set_grad(tensor const& g) const {
+  auto* const leaf = detail::leaf_of(*this);
+  if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
+  if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
+  if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
+  leaf->set(g);
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/boxed_function.hpp
+namespace varve {
+
+/// A function among the operands of a higher-order operator: tensors to tensors. Anything that can be called so converts to it; copies share it. (A
+/// `std::function` of the same signature would cost every unit that includes this, used or not.)
+class boxed_function {
+public:
+  boxed_function() = default;
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, boxed_function> && std::is_invocable_r_v<boxed_args, std::decay_t<F>&, boxed_args const&>) boxed_function(F&& f)
+      : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
+  boxed_function(boxed_function const& o) noexcept : body_(o.body_) {
+    if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  boxed_function(boxed_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
+  boxed_function& operator=(boxed_function o) noexcept {
+    body* const b = body_;
+    body_ = o.body_;
+    o.body_ = b;
+    return *this;
+  }
+  ~boxed_function() {
+    if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
+  }
+
+  /// Is there a function?
+  explicit operator bool() const { return body_; }
+  boxed_args operator()(boxed_args const& x) const { return body_->call(body_, x); }
+
+private:
+  struct body {
+    boxed_args (*call)(body*, boxed_args const&);
+    void (*destroy)(body*);
+    std::atomic<int> owners{1};
+  };
+  template <class F>
+  struct holder : body {
+    F f;
+    template <class G>
+    explicit holder(G&& g) : body{&run, &end}, f(static_cast<G&&>(g)) {}
+    static boxed_args run(body* b, boxed_args const& x) { return static_cast<holder*>(b)->f(x); }
+    static void end(body* b) { delete static_cast<holder*>(b); }
+  };
+  body* body_ = nullptr;
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/schema.hpp
+#include <string_view>
+namespace varve {
+
+/// One argument or result of an operator in PyTorch's notation: `Tensor(a!) self`, `int[] dim`, `bool keepdim=False`.
+struct schema_argument {
+  std::string type, name, default_value;
+  /// The alias set, `a` in `Tensor(a!)`; empty for fresh values.
+  std::string alias;
+  bool mutated = false, keyword_only = false;
+
+  bool is_tensor() const { return type.rfind("Tensor", 0) == 0; }
+};
+
+/// What an operator takes and gives: `name(arguments) -> results`, as PyTorch writes it.
+struct operator_schema {
+  std::string name;
+  std::vector<schema_argument> arguments, results;
+
+  /// Reads a schema; `value_error` shows what was expected where.
+  template <class S = operator_schema>
+  static S parse(std::string_view text);
+  /// Number of tensor arguments, which are operands, and of others, which are attributes.
+  int operands() const {
+    int n = 0;
+    for (auto const& a : arguments) n += a.is_tensor();
+    return n;
+  }
+  int attributes() const { return static_cast<int>(arguments.size()) - operands(); }
+  bool mutates() const {
+    for (auto const& a : arguments)
+      if (a.mutated) return true;
+    return false;
+  }
+  /// Index among the operands of the one whose memory result r shares, or -1.
+  int aliased_operand(int r) const {
+    std::string const& set = results[static_cast<std::size_t>(r)].alias;
+    int k = 0;
+    for (auto const& a : arguments) {
+      if (!a.is_tensor()) continue;
+      if (!set.empty() && a.alias == set) return k;
+      ++k;
+    }
+    return -1;
+  }
+};
+/// The text that `operator_schema::parse` reads back. (Like it a template only to cost nothing unless used.)
+template <class = void>
+std::string to_string(operator_schema const& s);
+
+namespace detail {
+template <class S>
+class schema_reader {
+public:
+  explicit schema_reader(std::string_view text) : text_(text) {}
+  S read() {
+    S s;
+    s.name = word("the operator's name", ":.");
+    expect("(");
+    bool keyword_only = false;
+    if (!accept(")")) {
+      do {
+        if (accept("*")) {
+          keyword_only = true;
+          continue;
+        }
+        s.arguments.push_back(argument(true));
+        s.arguments.back().keyword_only = keyword_only;
+      } while (accept(","));
+      expect(")");
+    }
+    expect("->");
+    if (accept("(")) {
+      if (!accept(")")) {
+        do s.results.push_back(argument(false));
+        while (accept(","));
+        expect(")");
+      }
+    } else {
+      s.results.push_back(argument(false));
+    }
+    if (skip(); at_ != text_.size()) fail("the end");
+    return s;
+  }
+
+private:
+  static bool letter(char c, std::string_view more) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || more.find(c) != more.npos; }
+  [[noreturn]] void fail(char const* expected) const {
+    throw value_error(("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1)).c_str());
+  }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool accept(std::string_view s) {
+    skip();
+    if (text_.substr(at_, s.size()) != s) return false;
+    at_ += s.size();
+    return true;
+  }
+  void expect(char const* s) {
+    if (!accept(s)) fail(s);
+  }
+  std::string word(char const* expected, std::string_view more = "") {
+    skip();
+    std::size_t const from = at_;
+    while (at_ < text_.size() && letter(text_[at_], more)) ++at_;
+    if (at_ == from) fail(expected);
+    return std::string(text_.substr(from, at_ - from));
+  }
+  schema_argument argument(bool named) {
+    schema_argument a;
+    a.type = word("a type");
+    if (accept("(")) {
+      a.alias = word("an alias set");
+      a.mutated = accept("!");
+      expect(")");
+    }
+    if (accept("[")) {
+      a.type += "[" + (accept("]") ? "]" : word("a count") + "]");
+      if (a.type.back() != ']' || a.type[a.type.size() - 2] != '[') expect("]");
+    }
+    if (accept("?")) a.type += "?";
+    if (named) a.name = word("the argument's name");
+    else if (skip(); at_ < text_.size() && letter(text_[at_], "")) a.name = word("a name");
+    if (named && accept("=")) a.default_value = word("a default", "-.[]");
+    return a;
+  }
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+} // namespace detail
+
+template <class S>
+S operator_schema::parse(std::string_view text) {
+  return detail::schema_reader<S>(text).read();
+}
+
+template <class>
+std::string to_string(operator_schema const& s) {
+  auto const one = [](schema_argument const& a) {
+    std::string t = a.type.substr(0, a.type.find_first_of("[?"));
+    if (!a.alias.empty()) t += "(" + a.alias + (a.mutated ? "!)" : ")");
+    t += a.type.substr(t.find('(') == t.npos ? t.size() : t.find('('));
+    if (!a.name.empty()) t += " " + a.name;
+    return a.default_value.empty() ? t : t + "=" + a.default_value;
+  };
+  std::string r = s.name + "(";
+  bool keyword_only = false;
+  for (std::size_t k = 0; k < s.arguments.size(); ++k) {
+    if (k) r += ", ";
+    if (s.arguments[k].keyword_only && !keyword_only) {
+      r += "*, ";
+      keyword_only = true;
+    }
+    r += one(s.arguments[k]);
+  }
+  r += ") -> ";
+  if (s.results.size() == 1) return r + one(s.results[0]);
+  r += "(";
+  for (std::size_t k = 0; k < s.results.size(); ++k) r += (k ? ", " : "") + one(s.results[k]);
+  return r + ")";
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/registry.hpp
+namespace varve::detail {
+
+/// A function that a library registered, erased: kept by the registry.
+struct kept_function {
+  void const* type;
+  void (*destroy)(kept_function*);
+  /// Would registering the other one again be the same as keeping this one? Null for types whose values cannot be compared.
+  bool (*equals)(kept_function const*, kept_function const*);
+};
+template <class F>
+inline constexpr char type_of_function = 0; // its address tells types apart
+template <class F>
+struct kept_function_of : kept_function {
+  F f;
+  kept_function_of(F&& g, bool changes) : kept_function{&type_of_function<F>, [](kept_function* k) { delete static_cast<kept_function_of*>(k); }, nullptr}, f(std::move(g)) {
+    if constexpr (std::is_trivially_copyable_v<F>)
+      if (std::is_empty_v<F> || !changes)
+        equals = [](kept_function const* a, kept_function const* b) {
+          return std::is_empty_v<F> || std::memcmp(&static_cast<kept_function_of const*>(a)->f, &static_cast<kept_function_of const*>(b)->f, sizeof(F)) == 0;
+        };
+  }
+  static F& of(void* self) { return static_cast<kept_function_of*>(static_cast<kept_function*>(self))->f; }
+};
+struct end_of_function {
+  void operator()(kept_function* k) const { k->destroy(k); }
+};
+using function_owner = std::unique_ptr<kept_function, end_of_function>;
+
+/// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough.
+struct registration_record {
+  void const* library = nullptr;
+  dispatch_key key = dispatch_key::undefined;
+  boxed_kernel kernel;
+  interpreter_rule rule;
+};
+
+/// An operator that a library defined: it has a name and a schema, all else is registered.
+struct defined_operator {
+  std::string name, schema;
+  void const* library = nullptr; // null: it has ended
+  std::atomic<dispatch_table const*> registered{nullptr};
+  op_table table;
+  table_entry entry;
+
+  defined_operator(std::string const& n, std::string const& s, int operands)
+      : name(n), schema(s), table{name.c_str(), schema.c_str(), operands, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &registered}, entry{&table, nullptr} {}
+};
+
+/// What all libraries of the process registered, and the tables made of it.
+///
+/// Calls read tables without a lock and without leaving a trace, so nobody can know when the last reader of a table or the last call in a kernel has
+/// gone. Therefore nothing that was published is changed (DK-13) or freed; instead it is found again. Kept until the process ends are
+/// - every table once: operators with the same kernels share it, and registering the same again finds it;
+/// - every function once: those of equal type and bytes are one. Those that are not trivially copyable, or that calls change, are kept each time they
+/// are registered;
+/// - every operator that was defined, once per name and schema: defining it again revives it.
+/// So a program that registers and takes back the same things in a loop does not grow. An operator without a registration has no table, and keeps its
+/// fast path.
+///
+/// (A template only to cost nothing unless used.)
+template <class T = void>
+class registry {
+public:
+  static registry& instance() {
+    static registry* const r = new registry; // outlives every library, whatever the order of destruction
+    return *r;
+  }
+  /// How much is kept: for tests.
+  struct counts {
+    std::size_t tables, functions, operators;
+    bool operator==(counts const&) const = default;
+  };
+  counts kept() {
+    spin_lock::held const on(lock_of_tables);
+    return {tables_.size(), functions_.size() + single_functions_.size(), definitions_.size()};
+  }
+
+  /// Defines an operator; null when there is one of that name. Nobody else can define it in between.
+  op_table const* define(void const* library, std::string const& name, operator_schema const& s) {
+    std::string schema = to_string(s);
+    schema.erase(0, schema.find('('));
+    spin_lock::held const on(lock_of_tables);
+    if (table_named(name.c_str())) return nullptr;
+    defined_operator* d = nullptr;
+    for (auto const& o : definitions_)
+      if (!o->library && o->name == name && o->schema == schema) d = o.get();
+    if (!d) {
+      definitions_.push_back(std::make_unique<defined_operator>(name, schema, s.operands()));
+      d = definitions_.back().get();
+      of(&d->registered).defined = true;
+    }
+    d->library = library;
+    rebuild(of(&d->registered));
+    d->entry.next = first_table();
+    first_table() = &d->entry;
+    return &d->table;
+  }
+  /// Registers a kernel, fallthrough or rule of an operator.
+  void add(op_table const* op, registration_record r, function_owner f = nullptr) {
+    spin_lock::held const on(lock_of_tables);
+    entry& e = of(op->registered);
+    int rules = 0;
+    for (auto const& o : e.records) {
+      rules += o.rule.call != nullptr;
+      if (r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key)
+        throw dispatch_error((std::string("varve: operator ") + op->name + " has a " + (r.rule.call ? "rule" : "kernel") + " registered for " +
+                              (r.rule.call ? r.rule.kind : name(r.key)) + " already; the library that registered it must end first")
+                                 .c_str());
+    }
+    if (r.rule.call && rules == dispatch_table::most_rules)
+      throw dispatch_error((std::string("varve: operator ") + op->name + " has rules for " + std::to_string(rules) + " kinds of transform, and no room for " + r.rule.kind +
+                            "; process it by a kernel for dispatch_key::transform")
+                               .c_str());
+    keep(r, f);
+    e.records.push_back(r);
+    rebuild(e);
+  }
+  void add_fallback(registration_record r, function_owner f = nullptr) {
+    spin_lock::held const on(lock_of_tables);
+    for (auto const& f : fallbacks_)
+      if (f.key == r.key)
+        throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already; the library that registered it must end first").c_str());
+    keep(r, f);
+    fallbacks_.push_back(r);
+    rebuild_all();
+  }
+  /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and is told that it has no kernel.
+  void remove(void const* library) {
+    spin_lock::held const on(lock_of_tables);
+    for (table_entry** t = &first_table(); *t;) {
+      defined_operator* const d = definition((*t)->table);
+      if (d && d->library == library) *t = (*t)->next;
+      else t = &(*t)->next;
+    }
+    for (auto const& d : definitions_)
+      if (d->library == library) d->library = nullptr;
+    auto const mine = [&](registration_record const& r) { return r.library == library; };
+    bool const all = std::erase_if(fallbacks_, mine);
+    for (auto const& e : entries_)
+      if (std::erase_if(e->records, mine) && !all) rebuild(*e);
+    if (all) rebuild_all();
+  }
+
+private:
+  template <class X, class>
+  struct dependent {
+    using type = X;
+  };
+  template <class X>
+  using many = std::vector<typename dependent<X, T>::type>; // else compilers instantiate it, used or not
+  using slot = std::atomic<dispatch_table const*>*;
+  /// The registrations of one operator, by the slot that all its tables share.
+  struct entry {
+    slot table;
+    bool defined; // by a library: nothing is built in
+    many<registration_record> records;
+  };
+
+  entry& of(slot s) {
+    for (auto const& e : entries_)
+      if (e->table == s) return *e;
+    entries_.push_back(std::unique_ptr<entry>(new entry{s, false, {}}));
+    return *entries_.back();
+  }
+  defined_operator* definition(op_table const* t) {
+    for (auto const& d : definitions_)
+      if (&d->table == t) return d.get();
+    return nullptr;
+  }
+  /// Keeps the function of a record: the one given, or an equal one that is there already.
+  void keep(registration_record& r, function_owner& f) {
+    if (!f) return;
+    void*& self = r.rule.call ? r.rule.self : r.kernel.self;
+    if (f->equals)
+      for (auto const& k : functions_)
+        if (k->type == f->type && k->equals(k.get(), f.get())) {
+          self = k.get();
+          return;
+        }
+    self = f.get();
+    (f->equals ? functions_ : single_functions_).push_back(std::move(f));
+  }
+  /// The table of that content, for ever.
+  dispatch_table const* shared(dispatch_table const& t) {
+    for (auto const& k : tables_)
+      if (*k == t) return k.get();
+    tables_.push_back(std::make_unique<dispatch_table const>(t));
+    return tables_.back().get();
+  }
+  void rebuild_all() {
+    for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table->registered);
+    for (auto const& e : entries_) rebuild(*e);
+  }
+  void rebuild(entry& e) {
+    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
+    e.table->store(nothing ? nullptr : shared(table_of_records(e)), std::memory_order_release);
+  }
+  dispatch_table table_of_records(entry const& e) const {
+    dispatch_table t;
+    kernel_inventory fallbacks = built_in_fallbacks;
+    for (auto const& f : fallbacks_) {
+      fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
+      fallbacks.direct &= ~kernel_inventory::bit(f.key);
+      f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
+    }
+    if (!e.defined) t.kernels = built_in_kernels;
+    int rules = 0;
+    for (auto const& r : e.records) {
+      if (r.rule.call) t.rules[rules++] = r.rule;
+      else if (r.kernel.call) t.kernels.add(r.key);
+      else t.kernels.skip(r.key);
+    }
+    auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
+      for (auto const& r : e.records)
+        if (r.key == k && r.kernel.call) return &r.kernel;
+      return nullptr;
+    };
+    auto const fallback_for = [&](dispatch_key k) {
+      for (auto const& f : fallbacks_)
+        if (f.key == k) return f.kernel;
+      return unregistered.at[static_cast<int>(k)];
+    };
+    for (int i = 1; i < dispatch_key_count; ++i) {
+      auto const k = static_cast<dispatch_key>(i);
+      boxed_kernel& f = t.at[i];
+      switch (resolve(t.kernels, fallbacks, k)) {
+      case resolution::direct:
+        f = registered_for(k) ? *registered_for(k) : unregistered.at[i];
+        break;
+      case resolution::composite_explicit_non_functional:
+        f = *registered_for(dispatch_key::composite_explicit_non_functional);
+        break;
+      case resolution::composite_explicit:
+        f = *registered_for(dispatch_key::composite_explicit);
+        break;
+      case resolution::composite_implicit:
+        f = *registered_for(dispatch_key::composite_implicit);
+        break;
+      case resolution::autograd:
+        f = *registered_for(dispatch_key::autograd);
+        break;
+      case resolution::fallback:
+        f = fallback_for(k);
+        break;
+      case resolution::fallthrough:
+        f = {};
+        break;
+      default:
+        f = {&no_kernel};
+        break;
+      }
+    }
+    t.at[0] = {&no_kernel};
+    t.stops = stops_of(t.kernels, fallbacks);
+    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t.composite = *c;
+    return t;
+  }
+
+  many<std::unique_ptr<entry>> entries_;
+  many<std::unique_ptr<defined_operator>> definitions_;
+  many<registration_record> fallbacks_;
+  many<function_owner> functions_, single_functions_; // those that can be compared, and the others
+  many<std::unique_ptr<dispatch_table const>> tables_;
+};
+
+} // namespace varve::detail
+
+// ---- varve/dispatch/library.hpp
+namespace varve {
+
+class interpreter;
+/// The kinds of transform that a rule can be registered for (FS-16).
+enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
+constexpr char const* name(transform_type t) {
+  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
+  return names[static_cast<int>(t)];
+}
+
+namespace detail {
+template <class F>
+struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
+template <class R, class... A>
+struct unboxed_parameters<R (*)(A...)> {
+  static constexpr int tensors = (0 + ... + std::is_same_v<std::remove_cvref_t<A>, tensor>);
+  static constexpr int facts = (0 + ... + std::is_same_v<std::remove_cvref_t<A>, dims>);
+  static_assert(tensors + facts == sizeof...(A), "varve: a kernel takes tensors, then attributes as dims");
+  static_assert(std::is_convertible_v<R, tensor>, "varve: a kernel returns a tensor");
+  template <class F>
+  static tensor call(F& f, boxed_op const& op, boxed_args const& x) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const at = [&]<int I>(std::integral_constant<int, I>) -> decltype(auto) {
+        if constexpr (I < tensors) return (x[I]);
+        else return (op.at->fact[I - tensors]);
+      };
+      return static_cast<tensor>(f(at(std::integral_constant<int, static_cast<int>(K)>{})...));
+    }(std::make_index_sequence<sizeof...(A)>{});
+  }
+};
+template <class R, class C, class... A>
+struct unboxed_parameters<R (C::*)(A...)> : unboxed_parameters<R (*)(A...)> {};
+template <class R, class C, class... A>
+struct unboxed_parameters<R (C::*)(A...) const> : unboxed_parameters<R (*)(A...)> {};
+
+template <class M>
+inline constexpr bool is_const_member = false;
+template <class R, class C, class... A>
+inline constexpr bool is_const_member<R (C::*)(A...) const> = true;
+template <class R, class C, class... A>
+inline constexpr bool is_const_member<R (C::*)(A...) const noexcept> = true;
+
+template <class F>
+concept keyed_kernel = requires(F& f, boxed_op const& op, dispatch_key_set k, boxed_args const& x) { static_cast<tensor>(f(op, k, x)); };
+template <class F>
+concept simple_boxed_kernel = requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
+
+/// May a call change the function itself?
+template <class F>
+constexpr bool changed_by_calls() {
+  if constexpr (std::is_pointer_v<F> || keyed_kernel<F const> || simple_boxed_kernel<F const>) return false;
+  else if constexpr (requires { &F::operator(); }) return !is_const_member<decltype(&F::operator())>;
+  else return true;
+}
+
+template <class F>
+tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  F& f = kept_function_of<F>::of(self);
+  if constexpr (keyed_kernel<F>) return f(op, keys, x);
+  else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
+  else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+}
+} // namespace detail
+
+/// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on destruction all of it is taken back.
+/// Names without `::` belong to the library's own namespace, or to varve's operators when that is "aten". Registration is safe against calls on other
+/// threads; a call under way may end in the kernel it found, so kernels are kept (`detail::registry` says how) and what they refer to must outlive
+/// such calls.
+class library {
+public:
+  explicit library(std::string name) : name_(std::move(name)) {}
+  library(library const&) = delete;
+  library& operator=(library const&) = delete;
+  ~library() {
+    if (take_back_) take_back_(this);
+  }
+
+  /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`. Kernels come by `impl`.
+  template <class T = void>
+  op_table const* def(std::string_view schema) {
+    operator_schema const s = operator_schema::parse(schema);
+    std::string const full = qualified(s.name);
+    if (s.operands() > 8 || s.attributes() > attributes::capacity) throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
+    op_table const* const t = all<T>().define(this, full, s);
+    if (!t) throw dispatch_error(("varve: operator " + full + " is defined already; add kernels to it by impl").c_str());
+    return t;
+  }
+  /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op const&, boxed_args const&)`; or
+  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another
+  /// kernel is registered for the key, or when the kernel's parameters are not those of the schema.
+  template <class F, class T = void>
+  void impl(std::string_view op, dispatch_key key, F kernel) {
+    op_table const* const t = known(op);
+    if constexpr (!detail::keyed_kernel<F> && !detail::simple_boxed_kernel<F>) {
+      using P = detail::unboxed_parameters<F>;
+      operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
+      if (P::tensors != t->arity || P::facts > s.attributes())
+        throw dispatch_error(("varve: a kernel for " + to_string(s) + " must take its " + std::to_string(t->arity) + " tensors and at most " + std::to_string(s.attributes()) +
+                              " attributes as dims, but it takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes")
+                                 .c_str());
+    }
+    all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
+  }
+  /// Calls of the operator pass over the key.
+  template <class T = void>
+  void fallthrough(std::string_view op, dispatch_key key) {
+    all<T>().add(known(op), {this, key, {}, {}});
+  }
+  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform
+  /// still on the stack.
+  template <class F, class I = interpreter, class T = void>
+  void impl(std::string_view op, transform_type type, F rule) {
+    interpreter_rule const r{[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return detail::kept_function_of<F>::of(self)(I(l), o, x); }, nullptr,
+                             varve::name(type)};
+    all<T>().add(known(op), {this, dispatch_key::undefined, {}, r}, keep(std::move(rule), !std::is_invocable_v<F const&, I, boxed_op const&, boxed_args const&>));
+  }
+  /// Registers a boxed kernel for all operators that have none at the key.
+  template <class F, class T = void>
+  void fallback(dispatch_key key, F kernel) {
+    static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>, "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
+    all<T>().add_fallback(kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
+  }
+  template <class T = void>
+  void fallthrough(dispatch_key key) {
+    all<T>().add_fallback({this, key, {}, {}});
+  }
+
+private:
+  /// The registry; from now on there may be something to take back.
+  template <class T>
+  detail::registry<T>& all() {
+    take_back_ = [](library const* l) { detail::registry<T>::instance().remove(l); };
+    return detail::registry<T>::instance();
+  }
+  std::string qualified(std::string_view op) const {
+    if (op.find("::") != op.npos || name_ == "aten") return std::string(op);
+    return name_ + "::" + std::string(op);
+  }
+  op_table const* known(std::string_view op) const {
+    op_table const* t = ops::find(qualified(op).c_str());
+    if (!t) throw dispatch_error(("varve: there is no operator " + qualified(op) + "; define it first, or call it once so that the program contains it").c_str());
+    return t;
+  }
+  template <class F>
+  static detail::function_owner keep(F&& f, bool changes) {
+    return detail::function_owner(new detail::kept_function_of<F>(std::move(f), changes));
+  }
+  template <class F>
+  detail::registration_record kernel_record(dispatch_key key) const {
+    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
+  }
+  std::string name_;
+  void (*take_back_)(library const*) = nullptr;
+};
+
+template <class... X>
+tensor ops::call(char const* name, X const&... x) {
+  op_table const* const t = find(name);
+  if (!t) throw dispatch_error((std::string("varve: there is no operator ") + name + "; define it in a library, or call it once so that the program contains it").c_str());
+  boxed_args args;
+  attributes at;
+  auto const take = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
+      if (at.count == attributes::capacity)
+        throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with more than three attributes; an operator has three at most").c_str());
+      at.fact[at.count++] = v;
+    } else {
+      args.push_back(detail::as_tensor(v));
+    }
+  };
+  (take(x), ...);
+  if (args.size() != t->arity)
+    throw dispatch_error(
+        (std::string("varve: ") + name + t->schema + " was called with " + std::to_string(args.size()) + " operands; it takes " + std::to_string(t->arity)).c_str());
+  return boxed_op{t, &at}(args);
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/higher_order.hpp
+namespace varve {
+
+class higher_order_operator;
+
+/// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its functions (HO-19: results are flat).
+struct boxed_hop {
+  higher_order_operator* op;
+  std::vector<boxed_function> functions;
+  char const* name() const;
+  /// The same call of other functions.
+  template <class = void>
+  boxed_hop with(std::vector<boxed_function> f) const {
+    return {op, std::move(f)};
+  }
+  /// Lowers: hands the call to the next interpreter of the thread.
+  template <class = void>
+  boxed_args operator()(boxed_args const& x) const;
+};
+
+/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode, and type of subclass (HO-3).
+/// What has no rule refuses the call with an error that names both. Registering is safe against calls on other threads: rules are a list that only
+/// grows in front. The operator must outlive its calls. (What is a template without need costs nothing unless used.)
+class higher_order_operator {
+public:
+  explicit higher_order_operator(char const* name) : name_(name) {
+    operators& all = list();
+    detail::spin_lock::held const on(all.lock);
+    next_ = all.first;
+    all.first = this;
+  }
+  higher_order_operator(higher_order_operator const&) = delete;
+  higher_order_operator& operator=(higher_order_operator const&) = delete;
+  ~higher_order_operator() {
+    {
+      operators& all = list();
+      detail::spin_lock::held const on(all.lock);
+      for (higher_order_operator** o = &all.first; *o; o = &(*o)->next_)
+        if (*o == this) {
+          *o = next_;
+          break;
+        }
+    }
+    for (rule* r = rules_.load(std::memory_order_acquire); r;) {
+      rule* const next = r->next;
+      r->destroy(r);
+      r = next;
+    }
+  }
+
+  char const* name() const { return name_; }
+  /// Null when there is none of that name.
+  static higher_order_operator* find(char const* name) {
+    operators& all = list();
+    detail::spin_lock::held const on(all.lock);
+    for (auto* o = all.first; o; o = o->next_)
+      if (std::strcmp(o->name_, name) == 0) return o;
+    return nullptr;
+  }
+
+  /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
+  template <class F>
+  void impl(dispatch_key key, F f) {
+    add({key, nullptr, varve::name(key)}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
+  }
+  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the transform is on the stack while
+  /// it runs: `lower` hides it.
+  template <class F, class I = interpreter>
+  void impl(char const* kind, F f) {
+    add({dispatch_key::transform, nullptr, kind},
+        [f = std::move(f)](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(I(*static_cast<layer*>(l)), op, x); });
+  }
+  template <class F>
+  void impl(transform_type type, F f) {
+    impl(varve::name(type), std::move(f));
+  }
+  /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the stack (HO-5).
+  template <class Mode, class F>
+  void impl_mode(F f) {
+    add({dispatch_key::dispatch_mode, &name_of_type<Mode>, name_of_type<Mode>.c_str()},
+        [f = std::move(f)](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(*static_cast<Mode*>(m), op, x); });
+  }
+  /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
+  template <class F>
+  void impl_subclass(subclass_type const& type, F f) {
+    add({dispatch_key::subclass, &type, type.name}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
+  }
+  /// Keys that a call passes over unless something is registered for them (HO-2).
+  static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back};
+  bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
+
+  template <class = void>
+  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) {
+    return call({this, std::move(functions)}, x);
+  }
+  /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
+  template <class = void>
+  boxed_args call(boxed_hop const& op, boxed_args const& x) {
+    return redispatch(op, detail::keys_of_call(x), x);
+  }
+  /// ... from the highest of some keys on.
+  template <class = void>
+  boxed_args redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x);
+
+private:
+  /// Whom a rule is for: a key, and beside it a kind of transform by name, or a mode or subclass by the identity of its type.
+  struct asker {
+    dispatch_key key;
+    void const* type;
+    char const* name;
+    bool is(asker const& o) const { return key == o.key && type == o.type && (type || std::strcmp(name, o.name) == 0); }
+  };
+  struct rule {
+    asker whom;
+    boxed_args (*call)(rule*, void* who, boxed_hop const&, boxed_args const&);
+    void (*destroy)(rule*);
+    rule* next;
+    boxed_args operator()(void* who, boxed_hop const& op, boxed_args const& x) { return call(this, who, op, x); }
+  };
+  template <class F>
+  struct rule_of : rule {
+    F f;
+    rule_of(asker const& a, F&& g) : rule{a, &run, &end, nullptr}, f(std::move(g)) {}
+    static boxed_args run(rule* r, void* who, boxed_hop const& op, boxed_args const& x) { return static_cast<rule_of*>(r)->f(who, op, x); }
+    static void end(rule* r) { delete static_cast<rule_of*>(r); }
+  };
+  struct operators {
+    detail::spin_lock lock;
+    higher_order_operator* first = nullptr;
+  };
+  static operators& list() {
+    static operators* const l = new operators; // outlives every operator
+    return *l;
+  }
+  template <class F>
+  void add(asker const& whom, F f) {
+    if (rule* const r = new rule_of<F>(whom, std::move(f)); !publish(r)) {
+      r->destroy(r);
+      throw dispatch_error((std::string("varve: the higher-order operator ") + name_ + " has a rule for " + whom.name + " already; a call can follow one only").c_str());
+    }
+  }
+  bool publish(rule* r) {
+    detail::spin_lock::held const on(lock_);
+    if (search(r->whom)) return false;
+    r->next = rules_.load(std::memory_order_relaxed);
+    rules_.store(r, std::memory_order_release);
+    return true;
+  }
+  rule* search(asker const& whom) const {
+    rule* r = rules_.load(std::memory_order_acquire);
+    while (r && !r->whom.is(whom)) r = r->next;
+    return r;
+  }
+  [[noreturn]] VARVE_COLD void refuse(char const* what, char const* who, std::string const& remedy) const {
+    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " + what + " " + who + "; " + remedy).c_str());
+  }
+  template <class = void>
+  boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
+  template <class = void>
+  boxed_args call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  template <class = void>
+  boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
+
+  char const* name_;
+  higher_order_operator* next_ = nullptr;
+  detail::spin_lock lock_; // of those who add rules
+  std::atomic<rule*> rules_{nullptr};
+};
+
+inline char const* boxed_hop::name() const { return op->name(); }
+template <class>
+boxed_args boxed_hop::operator()(boxed_args const& x) const {
+  return op->call(*this, x);
+}
+
+namespace detail {
+/// Puts a layer back on its stack around a function that it handed down, as it stood before.
+class reentered {
+public:
+  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
+    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
+    set_top(stack_, &l);
+  }
+  reentered(reentered const&) = delete;
+  reentered& operator=(reentered const&) = delete;
+  ~reentered() {
+    if (layer_.below != below_) layer_.below = below_;
+    set_top(stack_, top_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer& layer_;
+  layer *top_, *below_;
+};
+} // namespace detail
+
+template <class>
+boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {
+  layer& top = *this_thread_state.transforms.top;
+  boxed_args alive;
+  for (auto const& t : x) alive.push_back(detail::unwrap_dead(&top, t));
+  if (rule* const r = search({dispatch_key::transform, nullptr, top.kind})) return (*r)(&top, op, alive);
+  refuse("transform", top.kind, std::string("register one with op.impl(\"") + top.kind + "\", rule)");
+}
+
+template <class>
+boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+  key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
+  popped const p(stack);
+  layer& mode = p.top();
+  if (rule* const r = search({dispatch_key::dispatch_mode, mode.type, ""})) return (*r)(mode.object, op, x);
+  if (!mode.process_hop) refuse("mode", mode.kind, "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
+  // What the functions do is seen by the mode as well, as on static values.
+  std::vector<boxed_function> inside;
+  for (auto const& f : op.functions)
+    inside.push_back([f, &stack, &mode](boxed_args const& a) {
+      detail::reentered const on(stack, mode);
+      return f(a);
+    });
+  return mode.process_hop(mode, op.with(std::move(inside)), x);
+}
+
+template <class>
+boxed_args higher_order_operator::call_subclass(boxed_hop const& op, boxed_args const& x) {
+  char const* tried = "";
+  for (auto const& t : x) {
+    if (!t.defined() || !t.object()) continue;
+    for (auto const* type = &t.object()->type(); type; type = type->base)
+      if (rule* const r = search({dispatch_key::subclass, type, ""})) return (*r)(nullptr, op, x);
+    tried = t.object()->type().name;
+  }
+  refuse("subclass", tried, "register one with op.impl_subclass(type, rule)");
+}
+
+template <class>
+boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  auto const rule_for = [&](dispatch_key k) { return search({k, nullptr, varve::name(k)}); };
+  while (true) {
+    dispatch_key const k = keys.highest();
+    if (k == dispatch_key::undefined) refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
+    layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
+                               : k == dispatch_key::pre_dispatch  ? &s.pre_dispatch
+                               : k == dispatch_key::dispatch_mode ? s.next_mode()
+                                                                  : nullptr;
+    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(op, *stack, x);
+    if (k == dispatch_key::transform) {
+      bool wrapped = false;
+      for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
+      if (s.transforms.top) return call_transform(op, x);
+      if (wrapped) {
+        boxed_args plain;
+        for (auto const& t : x) plain.push_back(detail::unwrap_dead(nullptr, t));
+        return call(op, plain);
+      }
+    }
+    if (k == dispatch_key::subclass) return call_subclass(op, x);
+    if (rule* const r = rule_for(k)) return (*r)(nullptr, op, x);
+    if (is_backend(k)) {
+      if (rule* const r = rule_for(dispatch_key::composite_explicit)) return (*r)(nullptr, op, x);
+      refuse("backend", varve::name(k),
+             std::string("register one with op.impl(dispatch_key::") + varve::name(k) + ", rule), or for all backends with dispatch_key::composite_explicit");
+    }
+    keys = keys.below(k);
+  }
+}
+
+} // namespace varve
+
+// ---- varve/graph/list.hpp
+namespace varve {
+
+/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every call counts, and an element of a
+/// vector is made by a chain of six. An index may be any integer.
+template <class T>
+class list {
+public:
+  constexpr list() = default;
+  constexpr list(std::size_t n, T const& x) { assign(n, x); }
+  constexpr list(T const* from, T const* to) {
+    reserve(static_cast<std::size_t>(to - from));
+    for (; from != to; ++from) push_back(*from);
+  }
+  constexpr list(list const& o) : list(o.data_, o.data_ + o.size_) {}
+  constexpr list(list&& o) noexcept : data_(o.data_), size_(o.size_), room_(o.room_) {
+    o.data_ = nullptr;
+    o.size_ = o.room_ = 0;
+  }
+  constexpr list& operator=(list const& o) {
+    if (this != &o) {
+      clear();
+      reserve(o.size_);
+      for (T const& x : o) push_back(x);
+    }
+    return *this;
+  }
+  constexpr list& operator=(list&& o) noexcept {
+    std::swap(data_, o.data_), std::swap(size_, o.size_), std::swap(room_, o.room_);
+    return *this;
+  }
+  constexpr ~list() { release(); }
+
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* data() { return data_; }
+  constexpr T const* data() const { return data_; }
+  constexpr T* begin() { return data_; }
+  constexpr T const* begin() const { return data_; }
+  constexpr T* end() { return data_ + size_; }
+  constexpr T const* end() const { return data_ + size_; }
+  constexpr T& operator[](std::ptrdiff_t k) { return data_[k]; }
+  constexpr T const& operator[](std::ptrdiff_t k) const { return data_[k]; }
+  constexpr T& back() { return data_[size_ - 1]; }
+  constexpr T const& back() const { return data_[size_ - 1]; }
+
+  constexpr void push_back(T const& x) {
+    if (size_ == room_) {
+      T const copy = x; // may lie in this list
+      reserve(room_ ? 2 * room_ : 16);
+      put(copy);
+    } else {
+      put(x);
+    }
+  }
+  constexpr void pop_back() {
+    --size_;
+    if constexpr (!plain) std::destroy_at(data_ + size_);
+  }
+  constexpr void clear() {
+    if constexpr (plain) size_ = 0;
+    else while (size_) pop_back();
+  }
+  constexpr void assign(std::size_t n, T const& x) {
+    clear();
+    reserve(n);
+    while (size_ < n) put(x);
+  }
+  constexpr void resize(std::size_t n) {
+    while (size_ > n) pop_back();
+    reserve(n);
+    while (size_ < n) put(T());
+  }
+  constexpr void reserve(std::size_t n) {
+    if (n <= room_) return;
+    T* p = nullptr;
+    if constexpr (plain) p = new T[n]{};
+    else p = std::allocator<T>().allocate(n);
+    for (std::size_t k = 0; k < size_; ++k) {
+      if constexpr (plain) p[k] = data_[k];
+      else std::construct_at(p + k, static_cast<T&&>(data_[k]));
+    }
+    std::size_t const size = size_;
+    release();
+    data_ = p, size_ = size, room_ = n;
+  }
+
+private:
+  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // zeroed memory costs nothing
+  T* data_ = nullptr;
+  std::size_t size_ = 0, room_ = 0;
+
+  constexpr void put(T const& x) {
+    if constexpr (plain) data_[size_] = x;
+    else std::construct_at(data_ + size_, x);
+    ++size_;
+  }
+  constexpr void release() {
+    if constexpr (plain) {
+      delete[] data_;
+    } else if (data_) {
+      clear();
+      std::allocator<T>().deallocate(data_, room_);
+    }
+  }
+};
+
+} // namespace varve
+
+// ---- varve/graph/graph.hpp
+namespace varve {
+
+/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than the node's own.
+struct node {
+  op_handle const* op = nullptr;
+  attributes at{};
+  meta out{};
+  int first = 0;
+  int count = 0;
+  /// Value of a rank-0 `constant` node, or the number of a `placeholder`.
+  double value = 0;
+  /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
+  int regions_first = 0;
+  int regions_count = 0;
+};
+
+/// A function inside a graph: its nodes are contiguous, its placeholders come first. Region 0 is the whole program.
+struct region {
+  int node_first = 0, node_count = 0;
+  int inputs = 0;
+  /// Results are the node numbers `graph::results[result_first .. + result_count)`.
+  int result_first = 0, result_count = 0;
+};
+
+/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
+/// Usable in constant expressions; `static_graph` is the form that outlives them.
+struct graph {
+  list<node> nodes;
+  list<int> edges;
+  list<int> results;
+  list<region> regions;
+};
+
+/// Array sizes of a frozen graph.
+struct graph_sizes {
+  std::size_t nodes, edges, results, regions;
+};
+
+/// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
+template <graph_sizes S>
+struct static_graph {
+  node nodes[S.nodes ? S.nodes : 1]{};
+  int edges[S.edges ? S.edges : 1]{};
+  int results[S.results ? S.results : 1]{};
+  region regions[S.regions ? S.regions : 1]{};
+  static constexpr graph_sizes sizes = S;
+
+  constexpr static_graph() = default;
+  constexpr explicit static_graph(graph const& g) {
+    for (std::size_t k = 0; k < S.nodes; ++k) nodes[k] = g.nodes[k];
+    for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
+    for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
+    for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
+  }
+  /// The same graph in the form that passes work on.
+  constexpr graph thaw() const {
+    return {list<node>(nodes, nodes + S.nodes), list<int>(edges, edges + S.edges), list<int>(results, results + S.results),
+            list<region>(regions, regions + S.regions)};
+  }
+  /// Number of nodes of an operator: `g.count(vv::sigmoid)`.
+  template <class Op>
+  constexpr int count(Op const&) const {
+    int n = 0;
+    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op == &varve::handle<Op>;
+    return n;
+  }
+  /// Number of nodes that compute something: neither placeholders nor constants.
+  constexpr int operations() const {
+    int n = 0;
+    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op->kind != op_kind::placeholder && nodes[k].op->kind != op_kind::constant;
+    return n;
+  }
+};
+
+namespace detail {
+template <class Make>
+struct frozen_sizes {
+  static constexpr graph_sizes compute() {
+    graph const g = Make{}();
+    return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
+  }
+};
+} // namespace detail
+
+/// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
+template <class Make>
+constexpr auto freeze(Make) {
+  if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
+    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced"); // the compiler tells why
+    return static_graph<graph_sizes{}>{};
+  } else {
+    constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
+    return static_graph<s>(Make{}());
+  }
+}
+
+} // namespace varve
+
+// ---- varve/op/factory.hpp
+namespace varve {
+
+/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`, `arange<double, 6>`; a template-id of
+/// `zeros`, `ones` or `arange` also stands for its value where an operator expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
+template <class T, index_t... D>
+constexpr array<T, D...> full(T v) {
+  array<T, D...> r{};
+  for (index_t k = 0; k < r.size(); ++k) r.data[k] = v;
+  return r;
+}
+template <class T, index_t... D>
+constexpr array<T, D...> zeros() {
+  return full<T, D...>(T(0));
+}
+template <class T, index_t... D>
+constexpr array<T, D...> ones() {
+  return full<T, D...>(T(1));
+}
+/// 0, 1, ..., N - 1.
+template <class T, index_t N>
+constexpr array<T, N> arange() {
+  array<T, N> r{};
+  for (index_t k = 0; k < N; ++k) r.data[k] = static_cast<T>(k);
+  return r;
+}
+/// The N x N identity.
+template <class T, index_t N>
+constexpr array<T, N, N> eye() {
+  array<T, N, N> r{};
+  for (index_t k = 0; k < N; ++k) r.data[k * N + k] = T(1);
+  return r;
+}
+
+} // namespace varve
+
+// ---- varve/op/create.hpp
+namespace varve {
+
+/// Uninitialized memory; attributes {shape, {dtype}}.
+inline constexpr struct empty_t {
+  static constexpr auto op_name = "empty";
+  template <class = void>
+  tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
+} empty{};
+/// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
+inline constexpr struct full_t {
+  static constexpr auto op_name = "full";
+} full_op{};
+/// 0, 1, ..., n - 1; attributes {{n}, {dtype}}.
+inline constexpr struct arange_t {
+  static constexpr auto op_name = "arange";
+} arange_op{};
+
+namespace detail {
+/// Uninitialized memory for a factory, whose sizes come from the user.
+inline tensor fresh(dims const& sizes, dtype type) {
+  for (index_t n : sizes)
+    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
+  return tensor::empty(sizes, type);
+}
+struct factory {
+  static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr int arity = 0;
+  static constexpr bool differentiable = false;
+  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+};
+/// Calls a factory through the thread's stack, though no operand brings it there.
+template <class Op, class... X>
+tensor create(Op const& op, X const&... x) {
+  return backend<tensor_base>::call(op, x...);
+}
+} // namespace detail
+
+template <>
+struct rules<empty_t> : detail::factory {
+  static tensor make(attributes const& at) { return detail::fresh(at[0], static_cast<dtype>(at[1][0])); }
+};
+template <>
+struct rules<arange_t> : detail::factory {
+  static tensor make(attributes const& at) {
+    tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "arange", [&]<class T>() {
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
+    });
+    return r;
+  }
+};
+template <>
+struct rules<full_t> : rule::linear {
+  static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr op_kind kind = op_kind::factory;
+  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
+  /// Static values, made by a `scope`.
+  static constexpr void compute(attributes const&, auto const& out, auto const& v) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = static_cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& v) {
+    T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
+    on_dtype(r.dtype(), "full", [&]<class E>() {
+      E const e = v.template item<E>();
+      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
+    });
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return to(sum(g), type_fact(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <class>
+tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
+/// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
+template <number N>
+tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : get_default_dtype()) {
+  return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
+}
+/// A tensor of zeros. (These are templates only to cost nothing unless used.)
+template <class = void>
+tensor zeros(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 0, type); }
+/// A tensor of ones.
+template <class = void>
+tensor ones(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 1, type); }
+/// 0, 1, ..., n - 1.
+template <class = void>
+tensor arange(index_t n, dtype type = dtype::int64) { return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)})); }
+/// The n x n identity.
+template <class T = tensor>
+T eye(index_t n, dtype type = get_default_dtype()) {
+  T const i = arange(n);
+  return to(eq(reshape(i, dims{n, 1}), i), type);
+}
+
+template <class>
+tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) { return varve::arange(n[0]); }
+template <class S, class T, number N>
+tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
+  return varve::full(to_dims(sizes), v, static_cast<dtype>(to_dims(type)[0]));
+}
+
+} // namespace varve
+
+// ---- varve/graph/interpret.hpp
+namespace varve {
+
+namespace detail {
+/// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
+template <class T = tensor>
+boxed_args run_region(graph const& g, int r, boxed_args const& in) {
+  region const& f = g.regions[static_cast<std::size_t>(r)];
+  if (in.size() != f.inputs) refuse::shapes_do_not_match("graph (number of arguments)", dims{in.size()}, dims{f.inputs});
+  std::vector<boxed_args> values(static_cast<std::size_t>(f.node_count));
+  auto at = [&](int n) -> boxed_args& { return values[static_cast<std::size_t>(n - f.node_first)]; };
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    boxed_args x;
+    for (int k = 0; k < nd.count; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
+    if (nd.op->kind == op_kind::placeholder) {
+      tensor const& v = in[static_cast<int>(nd.value)];
+      for (int k = 0; k < nd.out.sizes.n || k == 0; ++k)
+        if (v.dim() != nd.out.sizes.n || (k < v.dim() && !is_symbol(nd.out.sizes[k]) && v.sizes()[k] != nd.out.sizes[k])) refuse::shapes_do_not_match("graph (argument)", v.sizes(), nd.out.sizes);
+      at(n).push_back(v);
+    } else if (nd.op->kind == op_kind::constant) {
+      T c = varve::full(dims{}, nd.value, nd.out.type);
+      if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
+      at(n).push_back(c);
+    } else if (nd.regions_count) {
+      higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
+      if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
+      std::vector<boxed_function> functions;
+      for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
+      at(n) = (*hop)(std::move(functions), x);
+    } else if (std::strcmp(nd.op->name, "getitem") == 0) {
+      at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
+    } else {
+      op_table const* table = ops::find(nd.op->name);
+      if (!table)
+        throw missing_rule((std::string("varve: graph: operator ") + nd.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+      at(n).push_back(boxed_op{table, &nd.at}(x));
+    }
+  }
+  boxed_args y;
+  for (int k = 0; k < f.result_count; ++k) y.push_back(at(g.results[static_cast<std::size_t>(f.result_first + k)])[0]);
+  return y;
+}
+} // namespace detail
+
+/// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`); symbolic sizes admit any.
+template <class T = tensor>
+boxed_args interpret(graph const& g, boxed_args const& arguments) {
+  return detail::run_region<T>(g, 0, arguments);
+}
+
+} // namespace varve
+
+// ---- varve/graph/builder.hpp
+namespace varve {
+
+namespace detail {
+/// The operators that only graphs have.
+constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
+} // namespace detail
+inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholder, 0, &detail::no_shape};
+inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
+
+/// One of several results of a higher-order node; attribute {k}.
+inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
+
+namespace detail {
+/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0 keeps all numbers.
+constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
+  for (int r = from; r < to; ++r) {
+    region g_r = g.regions[static_cast<std::size_t>(r)];
+    int const shift = static_cast<int>(into.nodes.size()) - g_r.node_first;
+    for (int n = g_r.node_first; n < g_r.node_first + g_r.node_count; ++n) {
+      node nd = g.nodes[static_cast<std::size_t>(n)];
+      int const edge = static_cast<int>(into.edges.size());
+      for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
+      nd.first = edge;
+      if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
+      into.nodes.push_back(nd);
+    }
+    int const result = static_cast<int>(into.results.size());
+    for (int k = 0; k < g_r.result_count; ++k) into.results.push_back(g.results[static_cast<std::size_t>(g_r.result_first + k)] + shift);
+    g_r.node_first += shift;
+    g_r.result_first = result;
+    into.regions.push_back(g_r);
+  }
+}
+} // namespace detail
+
+/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
+/// becomes an extra input of it, once (lifting, SL-3, SL-4).
+class graph_builder {
+public:
+  constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) { root_->current_ = this; }
+  graph_builder(graph_builder const&) = delete;
+  graph_builder& operator=(graph_builder const&) = delete;
+  constexpr ~graph_builder() { root_->current_ = outer_; }
+
+  /// The function being traced now.
+  constexpr graph_builder& current() { return *root_->current_; }
+
+  constexpr int input(meta const& m) {
+    node n;
+    n.op = &placeholder_handle;
+    n.out = m;
+    n.out.number = false;
+    n.value = static_cast<double>(inputs_);
+    ++inputs_;
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  constexpr int constant(dtype type, double v) {
+    node n;
+    n.op = &constant_handle;
+    n.out = {type, {}};
+    n.value = v;
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
+    node n;
+    n.op = op;
+    n.at = at;
+    n.out = out;
+    n.out.number = false;
+    n.first = static_cast<int>(edges_.size());
+    n.count = count;
+    for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  /// The number here of a node of an outer function: an extra input, made once.
+  constexpr int lift(graph_builder const* owner, int id, meta const& m) {
+    if (owner == this) return id;
+    if (!outer_) refuse::argument_is_invalid("trace", "a value of another trace was used; pass it as an argument");
+    int const outer_id = outer_->lift(owner, id, m);
+    for (std::size_t k = 0; k < lifted_.size(); k += 2)
+      if (lifted_[k] == outer_id) return lifted_[k + 1];
+    int const mine = input(m);
+    lifted_.push_back(outer_id);
+    lifted_.push_back(mine);
+    return mine;
+  }
+  constexpr void result(int id) { results_.push_back(id); }
+  /// Ends the tracing of an inner function: further operators belong to the function around it.
+  constexpr void close() { root_->current_ = outer_; }
+
+  /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
+  constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
+    list<int> all(operands, operands + count), lifted;
+    for (graph_builder const* f : {&a, &b})
+      for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
+        bool known = false;
+        for (int id : lifted) known = known || id == f->lifted_[k];
+        if (!known) lifted.push_back(f->lifted_[k]);
+      }
+    for (int id : lifted) all.push_back(id);
+    a.take_inputs(lifted, *this);
+    b.take_inputs(lifted, *this);
+    graph const ga = a.finish(), gb = b.finish();
+    int const first = 1 + static_cast<int>(inner_.regions.size());
+    int const rest_of_b = 2 + static_cast<int>(ga.regions.size()) - 1;
+    detail::append(inner_, ga, 0, 1, first + 2);
+    detail::append(inner_, gb, 0, 1, first + rest_of_b);
+    detail::append(inner_, ga, 1, static_cast<int>(ga.regions.size()), first + 2);
+    detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), first + rest_of_b);
+    meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
+    int const id = emit(op, {}, all.data(), static_cast<int>(all.size()), out);
+    nodes_[static_cast<std::size_t>(id)].regions_first = first;
+    nodes_[static_cast<std::size_t>(id)].regions_count = 2;
+    several_ = static_cast<int>(ga.results.size());
+    return id;
+  }
+  /// The k-th result of a node just written by `emit_branches`.
+  constexpr int result_of(int id, int k, meta const& m) {
+    if (several_ == 1) return id;
+    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
+  }
+
+  /// The finished function with its inner functions behind it.
+  constexpr graph finish() const {
+    graph g;
+    g.nodes = nodes_;
+    g.edges = edges_;
+    g.results = results_;
+    g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
+    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
+    return g;
+  }
+
+private:
+  graph_builder* outer_;
+  graph_builder* root_;
+  graph_builder* current_ = nullptr; // of the root: the innermost open function
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
+    int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
+    for (std::size_t u = 0; u < lifted.size(); ++u) {
+      int mine = -1;
+      for (std::size_t k = 0; k < lifted_.size(); k += 2)
+        if (lifted_[k] == lifted[u]) mine = lifted_[k + 1];
+      if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
+      nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
+    }
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
+
+  int inputs_ = 0, several_ = 1;
+  graph inner_; // finished inner functions; their regions are numbered as in the finished graph
+  list<node> nodes_;
+  list<int> edges_, results_, lifted_;
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/interpreter.hpp
+namespace varve {
+
+/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform is given. It borrows the layer, which lives as
+/// long as its transform runs.
+class interpreter {
+public:
+  explicit interpreter(layer& l) : layer_(&l) {}
+
+  /// "grad", "jvp", "vmap", "trace".
+  char const* kind() const { return layer_->kind; }
+  /// Position in the stack, from 1; inner transforms have higher levels.
+  int level() const { return layer_->level; }
+  /// Size of the mapped dimension and policy for random operators; of `vmap` only.
+  index_t batch_size() const { return layer_->batch_size; }
+  random_policy randomness() const { return layer_->random; }
+  /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
+  friend bool operator==(interpreter const& a, interpreter const& b) {
+    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
+  }
+
+  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
+  template <class F>
+  auto lower(F const& body) const {
+    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    popped const off(this_thread_state.transforms);
+    return body();
+  }
+  /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
+  tensor process(boxed_op const& op, boxed_args const& x) const {
+    return lower([&] { return layer_->process(*layer_, op, x); });
+  }
+
+  /// Is a value seen through this layer: mapped, tracked, with a tangent?
+  bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
+  /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
+  tensor unwrap(tensor const& t) const { return owns(t) ? tensor(t.inner()) : t; }
+  boxed_args unwrap(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(unwrap(t));
+    return r;
+  }
+  /// `vmap`: a value whose dimension 0 is the mapped one, as the mapped function sees it.
+  tensor wrap(tensor const& y) const {
+    dims logical = y.sizes();
+    return tensor::wrap(y, layer_->id, layer_->level, {}, {}, logical.erase(0));
+  }
+  /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
+  tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
+  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y; }
+  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
+  /// not asked for; without any that it tracks, y comes back as it is.
+  template <class F>
+  tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
+
+private:
+  layer* layer_;
+};
+
+template <class F>
+tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
+  if (!layer_->records || !layer_->object) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients; record is for rules of grad").c_str());
+  std::vector<edge> edges;
+  bool any = false;
+  for (auto const& t : operands) {
+    edges.push_back(owns(t) ? t.history() : edge());
+    any = any || edges.back();
+  }
+  if (!any || !layer_->grad_mode || !is_floating(y.dtype())) return y;
+  int const count = static_cast<int>(edges.size());
+  auto pull = [pullback = std::move(pullback), count](boxed_args const& g, bool const*) -> boxed_args {
+    if (!g[0].defined()) return {};
+    auto r = pullback(static_cast<tensor const&>(g[0]));
+    if (r.size() != count) throw transform_error(("varve: a pullback gave " + std::to_string(r.size()) + " cotangents for " + std::to_string(count) + " operands").c_str());
+    return r;
+  };
+  return tensor::wrap(y, layer_->id, layer_->level, {}, detail::edge_to(detail::record_function(std::move(pull), std::move(edges), 1, "CustomBackward")), y.sizes());
+}
+
+/// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
+template <class I = interpreter> // a template only to cost nothing unless used
+std::vector<I> dynamic_layer_stack() {
+  std::vector<I> r;
+  for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), I(*l));
+  return r;
+}
+
+/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order (FS-20).
+class temporarily_popped {
+public:
+  explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {
+    layer* l = saved_;
+    for (int k = 0; k < count; ++k) {
+      if (!l) throw transform_error("varve: fewer transforms are at work than are to be popped");
+      l = l->below;
+    }
+    detail::set_top(this_thread_state.transforms, l);
+  }
+  temporarily_popped(temporarily_popped const&) = delete;
+  temporarily_popped& operator=(temporarily_popped const&) = delete;
+  ~temporarily_popped() { detail::set_top(this_thread_state.transforms, saved_); }
+
+private:
+  layer* saved_;
+};
+
+} // namespace varve
+
+// ---- varve/graph/make_fx.hpp
+namespace varve {
+
+/// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The counterpart of calling operators on proxies; both write by
+/// the same `graph_builder`.
+struct trace_layer : layer {
+  graph_builder builder;
+  trace_layer* outer = nullptr;
+  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are refused.
+  boxed_args* captures = nullptr;
+  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of theirs that it captures are known as such.
+  int hidden = 0;
+
+  /// The trace of a function inside another traced one, whose values it lifts to inputs.
+  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
+    outer = &around;
+    hidden = around.hidden + 1;
+  }
+  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
+  explicit trace_layer(graph_builder* around) : builder(around) {
+    kind = "trace";
+    pushed::name(*this, this_thread_state.transforms);
+    object = this;
+    records = true;
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
+  }
+  /// A value of the trace: the real tensor with its node number.
+  tensor wrap(tensor const& v, int node) const { return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes()); }
+  int node_of(tensor const& t) {
+    if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
+    if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
+    if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
+    if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
+    for (std::size_t k = 0; k < captured_.size(); k += 2)
+      if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
+    int at = 0;
+    while (at < captures->size() && !(*captures)[at].is(t)) ++at;
+    if (at == captures->size()) captures->push_back(t);
+    captured_.push_back(at);
+    captured_.push_back(builder.input({t.dtype(), t.sizes()}));
+    return captured_.back();
+  }
+  /// The real tensor behind a value of this trace or one around it.
+  tensor real(tensor const& t) const {
+    for (trace_layer const* l = this; l; l = l->outer)
+      if (t.is_wrapped() && t.layer() == l->id) return t.inner();
+    return t;
+  }
+  /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
+  template <class = void>
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions) {
+    std::vector<int> ids;
+    for (auto const& t : x) ids.push_back(node_of(t));
+    std::vector<boxed_args> values;
+    auto const trace_into = [&](trace_layer& l, std::size_t k) {
+      pushed const on(this_thread_state.transforms, l);
+      boxed_args in;
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
+      boxed_args const y = functions[k](in);
+      values.emplace_back();
+      for (auto const& t : y) {
+        l.builder.result(l.node_of(t));
+        values.back().push_back(l.real(t));
+      }
+      l.builder.close();
+    };
+    trace_layer on_true(*this);
+    trace_into(on_true, 0);
+    trace_layer on_false(*this);
+    trace_into(on_false, 1);
+    bool const first = static_cast<bool>(real(x[0]));
+    int const node = builder.emit_branches(handle, ids.data(), static_cast<int>(ids.size()), on_true.builder, on_false.builder);
+    boxed_args r;
+    for (int k = 0; k < values[0].size(); ++k) {
+      tensor const& v = values[first ? 0 : 1][k];
+      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
+    }
+    return r;
+  }
+
+  /// Indices in `captures` of the inputs behind the arguments, in their order.
+  std::vector<int> captured() const {
+    std::vector<int> r;
+    for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
+    return r;
+  }
+
+private:
+  std::vector<int> captured_; // pairs of an index in `captures` and its node
+  tensor record(boxed_op const& op, boxed_args const& x) {
+    boxed_args inner;
+    std::vector<int> ids;
+    for (auto const& t : x) {
+      ids.push_back(node_of(t));
+      inner.push_back(real(t));
+    }
+    temporarily_popped const off(hidden);
+    tensor const y = op(inner);
+    return wrap(y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
+  }
+};
+
+/// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever transforms f applies (MX-1, "real" mode).
+/// Branches of C++ control flow taken by these values are what the graph holds. Run it by `interpret`.
+template <class F>
+struct make_fx_function {
+  [[no_unique_address]] F f;
+  template <class... X>
+  graph operator()(X const&... x) const {
+    trace_layer l;
+    std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+    auto const y = [&] {
+      pushed const on(this_thread_state.transforms, l);
+      return detail::call_with(f, in);
+    }();
+    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
+    return l.builder.finish();
+  }
+};
+template <class F>
+constexpr auto make_fx(F f) {
+  return make_fx_function<F>{f};
+}
+
+} // namespace varve
+
+// ---- varve/graph/proxy.hpp
+namespace varve {
+
+/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all shapes. Without a builder it is a
+/// constant whose elements all equal `splat`.
+struct proxy {
+  graph_builder* builder = nullptr;
+  int id = -1;
+  meta info{};
+  double splat = 0;
+  /// The trace that a constant was made in, when it was made like one of its values.
+  graph_builder* home = nullptr;
+
+  constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
+  constexpr explicit operator bool() const {
+    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
+    return false;
+  }
+
+private:
+  /// Not usable in a constant expression: the compiler prints its name.
+  static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
+    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
+  }
+};
+
+template <>
+struct traits<proxy> {
+  using base = proxy;
+  static constexpr int level = 0;
+  static constexpr dims shape(proxy const& p) { return p.info.sizes; }
+  static constexpr dims type(proxy const& p) { return dims{static_cast<index_t>(p.info.type)}; }
+};
+template <>
+inline constexpr bool is_proxy_base<proxy> = true;
+constexpr meta meta_of(proxy const& p) { return p.info; }
+
+namespace detail {
+constexpr proxy as_proxy(proxy const& p) { return p; }
+template <number T>
+constexpr proxy as_proxy(T v) {
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v)};
+}
+template <class T, index_t... D>
+constexpr proxy as_proxy(array<T, D...> const& a) {
+  for (index_t k = 1; k < a.size(); ++k)
+    if (!(a[k] == a[0])) refuse::argument_is_invalid("trace", "an array constant whose elements differ cannot be traced; pass it as an argument");
+  return {nullptr, -1, {dtype_of_type<T>(), ints<D...>::to_dims(), false}, static_cast<double>(a.size() ? a[0] : T(0))};
+}
+
+/// The node number of a value in the function being traced; constants are written out on first use.
+constexpr int node_in(graph_builder& b, proxy const& p) {
+  if (p.builder) return b.lift(p.builder, p.id, p.info);
+  int c = b.constant(p.info.type, p.splat);
+  if (p.info.sizes.n == 0) return c;
+  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
+}
+} // namespace detail
+
+/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are computed.
+template <>
+struct backend<detail::traced_base> {
+  template <class Op, class... X>
+  static constexpr proxy call(Op const& op, X const&... x) {
+    proxy in[] = {detail::as_proxy(x)..., proxy{}};
+    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
+  }
+  template <class S, class T, number N>
+  static constexpr proxy full(S const& sizes, T const& type, N v) {
+    return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
+  }
+
+  /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
+  static constexpr proxy arange(proxy const& like, dims const& n) {
+    meta const out{dtype::int64, n};
+    graph_builder* const near = like.builder ? like.builder : like.home;
+    if (!near) refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
+    graph_builder& b = near->current();
+    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
+  }
+
+private:
+  template <class Tag>
+  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
+    using R = rules<Tag>;
+    meta metas[R::arity + 1]{};
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta const out = R::shape(at, metas, count);
+    if constexpr (R::kind == op_kind::pointwise) {
+      dtype const t = R::compute_type(metas, count);
+      for (int k = 0; k < count; ++k) {
+        dtype const want = k < R::conditions ? dtype::bool_ : t;
+        if (in[k].info.type == want) continue;
+        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
+        else in[k].info.type = want;
+      }
+    }
+    graph_builder *any = nullptr, *home = nullptr;
+    for (int k = 0; k < count; ++k) {
+      if (in[k].builder) any = in[k].builder;
+      if (in[k].home) home = in[k].home;
+    }
+    if (!any && foldable<R>) {
+      proxy r = fold<R>(in, count, out);
+      r.home = home;
+      return r;
+    }
+    if (!any) any = home;
+    if (!any) refuse::argument_is_invalid("trace", "this operator was called on constants only while tracing; pass one of them as an argument");
+    graph_builder& b = any->current();
+    int ids[R::arity + 1]{};
+    for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
+    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
+  }
+  /// Operators whose result on constants is a constant.
+  template <class R>
+  static constexpr bool foldable = R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert || (R::kind == op_kind::reduction && requires { requires R::sums; });
+  template <class R>
+  static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
+    double v = in[0].splat;
+    if constexpr (R::kind == op_kind::pointwise) {
+      double a[R::arity + 1]{};
+      for (int k = 0; k < count; ++k) a[k] = in[k].splat;
+      v = detail::lane<double>::run<R, double>(a);
+    } else if constexpr (R::kind == op_kind::reduction) {
+      for (index_t d : in[0].info.sizes)
+        if (is_symbol(d)) refuse::argument_is_invalid("trace", "a constant is summed over a symbolic size; pass the count as an argument");
+      v = numel(out.sizes) ? v * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes)) : 0;
+    }
+    return {nullptr, -1, out, out.type == dtype::bool_ ? v != 0 : is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
+  }
+};
+
+} // namespace varve
+
+// ---- varve/graph/trace.hpp
+namespace varve {
+
+/// A name as a template argument: `dim<"n">`.
+struct dim_name {
+  char text[8]{};
+  template <std::size_t N>
+  consteval dim_name(char const (&s)[N]) {
+    static_assert(N <= 8, "varve: the name of a symbolic dimension has at most 7 characters");
+    for (std::size_t k = 0; k + 1 < N; ++k) text[k] = s[k];
+  }
+};
+/// A symbolic size in a `spec`: equal names are equal sizes.
+template <dim_name Name>
+inline constexpr index_t dim = symbol(Name.text);
+
+/// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float, dim<"n">>` with a symbolic size.
+template <class T, index_t... D>
+struct spec_t {
+  static constexpr meta info() { return {dtype_of_type<T>(), ints<D...>::to_dims(), false}; }
+};
+template <class T, index_t... D>
+inline constexpr spec_t<T, D...> spec{};
+
+/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
+template <class F, class... M>
+constexpr graph trace_graph(F const& f, M const&... m) {
+  graph_builder b;
+  std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
+  auto const y = detail::call_with(f, in);
+  tree_for_each(
+      [&](auto const& v) {
+        using V = std::remove_cvref_t<decltype(v)>;
+        static_assert(value<V>, "varve: trace: the function must return values");
+        static_assert(level_of<V> == 0, "varve: trace: the result is seen through a transform (perturbation confusion through a capture); pass the outer value as an argument");
+        b.result(detail::node_in(b, detail::as_proxy(v)));
+      },
+      y);
+  return b.finish();
+}
+
+/// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
+template <class F, class... S>
+constexpr auto trace(F, S...) {
+  static_assert(std::is_empty_v<F>, "varve: trace: the function captures values, which the compiler cannot see; pass them as arguments");
+  if constexpr (std::is_empty_v<F>) return freeze([] { return trace_graph(F{}, S::info()...); });
+  else return static_graph<graph_sizes{}>{};
+}
+
+} // namespace varve
+
+// ---- varve/graph/region.hpp
+namespace varve {
+
+/// The handle of a higher-order operator in graphs.
+template <class Tag>
+inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
+
+/// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions capture of the functions around them become
+/// further operands, the union over both, in the same order for both (CD-4, SL-9).
+template <class Tag, class Op, class P, class... X>
+constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
+  graph_builder& outer = detail::as_proxy(p).builder->current();
+  int const pred = detail::node_in(outer, detail::as_proxy(p));
+  meta const metas[] = {meta_of(detail::as_proxy(x))..., meta{}};
+  auto trace_into = [&](graph_builder& b, auto const& f) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
+      auto const y = detail::call_with(f, in);
+      tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v))); }, y);
+      return tree_map([](auto const& v) { return detail::as_proxy(v).info; }, y);
+    }(std::index_sequence_for<X...>{});
+  };
+  graph_builder on_true(&outer);
+  auto const shapes = trace_into(on_true, op.on_true);
+  on_true.close();
+  graph_builder on_false(&outer);
+  auto const other = trace_into(on_false, op.on_false);
+  on_false.close();
+  static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
+  tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
+  int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x))...};
+  int const id = outer.emit_branches(&hop_handle<Tag>, operands, 1 + static_cast<int>(sizeof...(X)), on_true, on_false);
+  int k = 0;
+  return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
+}
+
+} // namespace varve
+
+// ---- varve/kernel/exponential.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
+/// The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9 and 1.2e-17).
+namespace varve::kernel::exponential {
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  using integer = std::int32_t;
+  static constexpr int mantissa_bits = 23;
+  static constexpr float to_integer = 0x1.8p23f; // added, it leaves the nearest integer in the low bits
+  static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
+  static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
+  static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
+};
+template <>
+struct table<double> {
+  using integer = std::int64_t;
+  static constexpr int mantissa_bits = 52;
+  static constexpr double to_integer = 0x1.8p52;
+  static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
+  static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
+  static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
+                                 0.00019841269863053618, 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08};
+};
+
+/// x = n ln(2) + r: `shifted` holds n in its low bits, `q` is e^r - 1.
+template <class T>
+struct reduced {
+  batch<T> shifted, q;
+};
+template <class T>
+VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
+  V const n = library::nearbyint(x * V(c::log2_e));
+  V const shifted = n + V(c::to_integer);
+#else
+  V const shifted = kernel::fma<T>(x, V(c::log2_e), V(c::to_integer));
+  V const n = shifted - V(c::to_integer);
+#endif
+  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
+  constexpr int count = sizeof(c::p) / sizeof(T);
+  V p = V(c::p[count - 1]);
+  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
+  return {shifted, kernel::fma<T>(r * r, p, r)};
+}
+/// 2^n from a shifted n, while 2^n is a normal number.
+template <class T>
+VARVE_INLINE batch<T> power_of_two(batch<T> const& shifted) {
+  using c = table<T>;
+  return detail::shift_left<c::mantissa_bits, typename c::integer, T>(shifted, batch<T>(T(1)));
+}
+/// e^x. Results below the smallest normal number are 0.
+template <class T>
+VARVE_INLINE batch<T> exp(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  auto const y = exponential::reduce<T>(x);
+  V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
+  return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e), x * V(std::numeric_limits<T>::max())); // infinity, or NaN
+}
+/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the way.
+template <class T>
+VARVE_INLINE batch<T> expm1(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  V const low = kernel::select<T>(x < V(c::one_below), V(c::one_below), x);
+  auto const y = exponential::reduce<T>(kernel::select<T>(x > V(c::highest + 1), V(c::highest + 1), low));
+  V const s = exponential::power_of_two<T>(y.shifted - V(T(1)));
+  V const h = kernel::fma<T>(y.q, s, s - V(T(0.5)));
+  return kernel::select<T>(x == V(T(0)), x, h + h); // keeps the sign of zero
+}
+/// t / (t + 2) with t = e^(2|x|) - 1, and the sign of x: nothing cancels, so small x need no case of their own.
+template <class T>
+VARVE_INLINE batch<T> tanh(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  V const a = library::abs(x);
+  V const b = kernel::select<T>(a > V(c::tanh_is_one), V(c::tanh_is_one), a);
+  auto const y = exponential::reduce<T>(b + b);
+  V const s = exponential::power_of_two<T>(y.shifted);
+  V const t = kernel::fma<T>(y.q, s, s - V(T(1)));
+  return library::copysign(t / (t + V(T(2))), x);
+}
+/// Through e^-|x|, so that nothing overflows; below the smallest normal number 0.
+template <class T>
+VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
+  using V = batch<T>;
+  V const a = -library::abs(x);
+  auto const y = exponential::reduce<T>(a);
+  V const s = exponential::power_of_two<T>(y.shifted);
+  V const e = kernel::select<T>(a < V(table<T>::lowest), V(T(0)), kernel::fma<T>(y.q, s, s));
+  return kernel::select<T>(x < V(T(0)), e, V(T(1))) / (e + V(T(1)));
+}
+
+} // namespace varve::kernel::exponential
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/logarithm.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)], and with s = (m - 1) / (m + 1) the
+/// series 2 s + 2/3 s^3 + 2/5 s^5 + ..., whose coefficients interpolate at Chebyshev points in s^2 (errors 3e-11 and 6e-20).
+namespace varve::kernel::logarithm {
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  using integer = std::uint32_t;
+  static constexpr int mantissa_bits = 23, bias = 128;
+  static constexpr float integer_bits = 0x1p23f; // an integer below 2^23 placed in its low bits makes it 2^23 + that integer
+  static constexpr float sqrt_half = 0.707106781f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
+  static constexpr float p[] = {0.66666666554042009f, 0.40000122211810651f, 0.28550778633191964f, 0.23331614471843498f};
+};
+template <>
+struct table<double> {
+  using integer = std::uint64_t;
+  static constexpr int mantissa_bits = 52, bias = 1024;
+  static constexpr double integer_bits = 0x1p52;
+  static constexpr double sqrt_half = 0.70710678118654752, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
+  static constexpr double p[] = {0.66666666666666663, 0.40000000000000885, 0.28571428570799784, 0.22222222392581045,
+                                 0.18181795547521137, 0.15386244737621665, 0.13268638369266825, 0.13088034850927555};
+};
+
+/// Natural logarithm: -inf at 0, NaN below, denormal numbers included.
+template <class T>
+VARVE_INLINE batch<T> log(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  using U = typename c::integer;
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  auto const tiny = x < V(std::numeric_limits<T>::min());
+  V const y = kernel::select<T>(tiny, x * V(c::integer_bits), x);
+  auto const shifted = detail::raw_bits<T>(y) - (std::bit_cast<U>(c::sqrt_half) - (U(c::bias) << c::mantissa_bits)); // exponent of m is 0 or -1
+  V const exponent = detail::from_raw_bits<T>((shifted >> c::mantissa_bits) | std::bit_cast<U>(c::integer_bits));
+  V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
+  V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
+  V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
+  constexpr int count = sizeof(c::p) / sizeof(T);
+  V p(c::p[count - 1]);
+#pragma GCC unroll 8
+  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
+  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
+  V const r = kernel::fma<T>(k, V(c::ln2_high), series);
+  V const positive = kernel::select<T>(x < V(infinity), r, x);
+  return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
+}
+
+} // namespace varve::kernel::logarithm
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/math.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
+/// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
+namespace varve::kernel {
+
+/// e^x.
+template <floating T>
+constexpr T exp(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::exp(x));
+  return std::exp(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> exp(batch<T> const& x) {
+  return exponential::exp(x);
+}
+/// e^x - 1 without cancellation near 0.
+template <floating T>
+constexpr T expm1(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::expm1(x));
+  return std::expm1(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> expm1(batch<T> const& x) {
+  return exponential::expm1(x);
+}
+/// Natural logarithm.
+template <floating T>
+constexpr T log(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log(x));
+  return std::log(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> log(batch<T> const& x) {
+  return logarithm::log(x);
+}
+/// log(1 + x) without cancellation near 0.
+template <floating T>
+constexpr T log1p(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log1p(x));
+  return std::log1p(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> log1p(batch<T> const& x) {
+  return kernel::select<T>(x == batch<T>(T(0)), x, library::log1p(x)); // keeps the sign of zero
+}
+/// Sine of an angle in radians.
+template <floating T>
+constexpr T sin(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sin(x));
+  return std::sin(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  return library::sin(x);
+}
+/// Cosine of an angle in radians.
+template <floating T>
+constexpr T cos(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::cos(x));
+  return std::cos(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  return library::cos(x);
+}
+/// Tangent of an angle in radians.
+template <floating T>
+constexpr T tan(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tan(x));
+  return std::tan(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> tan(batch<T> const& x) {
+  return library::tan(x);
+}
+/// Hyperbolic tangent.
+template <floating T>
+constexpr T tanh(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tanh(x));
+  return std::tanh(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> tanh(batch<T> const& x) {
+  return exponential::tanh(x);
+}
+/// 1 / (1 + e^-x), without overflow for any x.
+template <floating T>
+constexpr T sigmoid(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sigmoid(x));
+  T const e = std::exp(x < 0 ? x : -x);
+  return (x < 0 ? e : T(1)) / (1 + e);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
+  return exponential::sigmoid(x);
+}
+/// Error function.
+template <floating T>
+constexpr T erf(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::erf(x));
+  return std::erf(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> erf(batch<T> const& x) {
+  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
+  else return library::erf(x);
+}
+/// Square root, correctly rounded; NaN below 0.
+template <floating T>
+constexpr T sqrt(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sqrt(x));
+  return std::sqrt(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sqrt(batch<T> const& x) {
+  return library::sqrt(x);
+}
+/// 1 / x, exactly rounded (unlike the hardware's estimate).
+template <floating T>
+constexpr T reciprocal(T x) {
+  return T(1) / x;
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> reciprocal(batch<T> const& x) {
+  return batch<T>(T(1)) / x;
+}
+
+/// x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1 (PyTorch).
+template <arithmetic T>
+constexpr T pow(T x, T y) {
+  if constexpr (floating<T>) {
+    if (std::is_constant_evaluated()) return constant::narrow<T>(constant::pow(x, y));
+    return std::pow(x, y);
+  } else {
+    if constexpr (std::is_signed_v<T>)
+      if (y < 0) return static_cast<T>(x == 1 ? 1 : x == T(-1) ? (y % 2 ? -1 : 1) : 0);
+    std::uint64_t r = 1, b = static_cast<std::uint64_t>(x);
+    for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1, b *= b)
+      if (e & 1) r *= b;
+    return static_cast<T>(r);
+  }
+}
+template <lane T>
+VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
+  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
+}
+
+} // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/op/where.hpp
+namespace varve {
+
+/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a product with 0.
+template <>
+struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
+  static constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
+    return where(c, detail::match(d, r), 0);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<2>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
+    return where(c, 0, detail::match(d, r));
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const&, value auto const& r, auto const&...) {
+    return mul(r, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c, value auto const& x, auto const&) {
+    return detail::unmatch(where(c, g, 0), x);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<2>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&, value auto const& y) {
+    return detail::unmatch(where(c, 0, g), y);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&...) {
+    return detail::unmatch(mul(g, 0), c);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/tape.hpp
+namespace varve {
+
+/// An operand of a recorded operator: its primal, and where its cotangent is collected (`none_t` or null: nowhere).
+template <class P, class S>
+struct tracked {
+  P const& primal;
+  S const& slot;
+};
+
+/// Collects the cotangent of one value. Empty at first, so that absent contributions cost nothing.
+template <class V>
+struct slot {
+  V value;
+  bool set;
+  constexpr slot() : set(false) {
+    if (!std::is_constant_evaluated())
+      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
+  }
+
+  template <class Tower, class G>
+  constexpr void add(Tower const& tower, G const& g) {
+    if constexpr (!is_none<G>) {
+      static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
+                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings it in: vjp(closure(f, g), x...)");
+    }
+    if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
+      if (set) value = lift_to_all(tower, varve::add(value, g));
+      else value = lift_to_all(tower, g);
+      set = true;
+    }
+  }
+};
+
+/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in constant expressions.
+struct tape_node {
+  enum action { pull, clear, drop };
+  tape_node* previous = nullptr;
+  void (*act)(tape_node*, action) = nullptr;
+};
+
+/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by itself.
+class tape_memory {
+public:
+  constexpr tape_memory() {}
+  tape_memory(tape_memory const&) = delete;
+  tape_memory& operator=(tape_memory const&) = delete;
+  constexpr ~tape_memory() {
+    while (last_) {
+      tape_node* n = last_;
+      last_ = n->previous;
+      n->act(n, tape_node::drop);
+    }
+    if (!std::is_constant_evaluated() && blocks_) release();
+  }
+
+  template <class Node, class... A>
+  constexpr Node* make(A const&... a) {
+    Node* n;
+    if (std::is_constant_evaluated()) n = new Node(a...);
+    else n = ::new (allocate(sizeof(Node), alignof(Node))) Node(a...);
+    n->previous = last_;
+    last_ = n;
+    return n;
+  }
+  /// A copy of trivially destructible data that lives as long as the tape. (Run time only.)
+  template <class T>
+  T const* keep(T const& t) {
+    return ::new (allocate(sizeof(T), alignof(T))) T(t);
+  }
+  constexpr tape_node* last() const { return last_; }
+
+private:
+  struct block {
+    block* next;
+  };
+  VARVE_NOINLINE void* allocate(std::size_t bytes, std::size_t align) {
+    std::size_t at = (used_ + align - 1) & ~(align - 1);
+    if (at + bytes > size_) {
+      std::size_t const want = bytes + align + 64 > 16384 ? bytes + align + 64 : 16384;
+      auto* b = static_cast<block*>(::operator new(want, std::align_val_t{64}));
+      b->next = blocks_;
+      blocks_ = b;
+      memory_ = reinterpret_cast<unsigned char*>(b);
+      size_ = want;
+      at = 64;
+    }
+    used_ = at + bytes;
+    return (memory_ ? memory_ : place_) + at;
+  }
+  VARVE_COLD void release() {
+    while (blocks_) {
+      block* b = blocks_;
+      blocks_ = b->next;
+      ::operator delete(b, std::align_val_t{64});
+    }
+  }
+  tape_node* last_ = nullptr;
+  block* blocks_ = nullptr;
+  unsigned char* memory_ = nullptr; // the current block; null: the buffer in place
+  std::size_t used_ = 0, size_ = in_place;
+  static constexpr std::size_t in_place = 2048;
+  alignas(64) unsigned char place_[in_place];
+};
+
+/// The operators recorded at one level of reverse mode, with the tower its cotangents are seen through.
+template <class Tower>
+class tape : public tape_memory {
+public:
+  constexpr explicit tape(Tower const& t) : tower(t) {}
+  Tower tower;
+
+  /// Pulls cotangents from the last operator to the first.
+  constexpr void pull() const {
+    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::pull);
+  }
+  /// Empties every slot, so that another cotangent can be pulled.
+  constexpr void clear() const {
+    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::clear);
+  }
+};
+
+namespace detail {
+template <class P, class S>
+struct saved {
+  P primal;
+  [[no_unique_address]] S slot;
+};
+
+/// A leaf: a slot without an operator.
+template <class S>
+struct leaf_node : tape_node {
+  S out;
+  constexpr leaf_node() { act = &run; }
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<leaf_node*>(n);
+    if (a == clear) self->out.set = false;
+    else if (a == drop) destroy(self);
+  }
+  static constexpr void destroy(leaf_node* self) {
+    if (std::is_constant_evaluated()) delete self;
+    else self->~leaf_node();
+  }
+};
+
+template <class Tape, class S, class Op, class Y, class... D>
+struct op_node : tape_node {
+  S out;
+  Tape const* owner;
+  [[no_unique_address]] Op op;
+  Y y;
+  std::tuple<D...> operands;
+
+  constexpr op_node(Tape const* t, Op const& o, Y const& r, D const&... d) : owner(t), op(o), y(r), operands(d...) { act = &run; }
+
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<op_node*>(n);
+    if (a == pull) {
+      if (self->out.set) self->pull_all(std::index_sequence_for<D...>{});
+    } else if (a == clear) {
+      self->out.set = false;
+    } else if (std::is_constant_evaluated()) {
+      delete self;
+    } else {
+      self->~op_node();
+    }
+  }
+  template <std::size_t... I>
+  constexpr void pull_all(std::index_sequence<I...>) {
+    (pull_one<I>(std::get<I>(operands).slot), ...);
+  }
+  template <std::size_t I, class T>
+  constexpr void pull_one(T const& to) {
+    if constexpr (!is_none<T>) {
+      if (to) [&]<std::size_t... K>(std::index_sequence<K...>) {
+        to->add(owner->tower, cotangent<I>(op, out.value, y, std::get<K>(operands).primal...));
+      }(std::index_sequence_for<D...>{});
+    }
+  }
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/interpreter/hop_node.hpp
+namespace varve::detail {
+
+template <class Y, class Level>
+struct result_slots {
+  using type = std::tuple<typename Level::template slot_of<Y>>;
+};
+template <class... Y, class Level>
+struct result_slots<std::tuple<Y...>, Level> {
+  using type = std::tuple<typename Level::template slot_of<Y>...>;
+};
+
+/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
+template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
+struct hop_node : tape_node {
+  typename result_slots<Y, Level>::type out;
+  Tape const* owner;
+  [[no_unique_address]] Op op;
+  P pred;
+  Y y;
+  X operands;
+  std::tuple<E...> slots;
+
+  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e) : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) { act = &run; }
+
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<hop_node*>(n);
+    if (a == pull) {
+      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out)) self->pull_all(std::index_sequence_for<E...>{});
+    } else if (a == clear) {
+      std::apply([](auto&... s) { ((s.set = false), ...); }, self->out);
+    } else if (std::is_constant_evaluated()) {
+      delete self;
+    } else {
+      self->~hop_node();
+    }
+  }
+  template <std::size_t... I>
+  constexpr void pull_all(std::index_sequence<I...>) {
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
+      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
+      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
+    }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
+    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
+  }
+  template <class S, class G>
+  constexpr void give(S const& to, G const& g) {
+    if constexpr (!is_none<S>)
+      if (to) to->add(owner->tower, g);
+  }
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/static_level.hpp
+namespace varve {
+
+/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs to (two transforms may not mix at a level).
+template <int N, class Tag>
+struct static_level {
+  static constexpr int level = N;
+
+  static constexpr bool alive() { return true; }
+  template <class S>
+  static constexpr S logical_shape(S const& s) {
+    return s;
+  }
+
+  template <class X>
+  static constexpr auto open_dual(X const& x) {
+    if constexpr (at_level<X, N>) return dual<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
+    else return dual<X, none_t>{x, none};
+  }
+  template <class I, class Y, class T>
+  static constexpr auto close_dual(I const& in, Y const& y, T const& t) {
+    if constexpr (is_none<T>) return y;
+    else return seen<I, Y, T>{y, in, t};
+  }
+
+  template <class X>
+  static constexpr auto open_batched(X const& x) {
+    if constexpr (at_level<X, N>) return operand<decltype(x.value), std::true_type>{x.value, {}};
+    else return operand<X, std::false_type>{x, {}};
+  }
+  template <class X>
+  static constexpr auto is_mapped(X const&) {
+    return std::bool_constant<at_level<X, N>>{};
+  }
+  template <class I, class Y, class F>
+  static constexpr auto close_batched(I const& in, operand<Y, F> const& y) {
+    return seen<I, Y>{y.value, in, {}};
+  }
+
+  template <class X>
+  static constexpr auto const& open_plain(X const& x) {
+    if constexpr (at_level<X, N>) return x.value;
+    else return x;
+  }
+  /// Closes a value whose interpreter has no payload.
+  template <class I, class Y>
+  static constexpr auto close(I const& in, Y const& y) {
+    return seen<I, Y>{y, in, {}};
+  }
+};
+
+/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen through. Lifted constants have no tape.
+template <int N, class Tag, class Tower>
+struct static_tape_level : static_level<N, Tag> {
+  tape<Tower>* record_on = nullptr;
+
+  template <class V>
+  using slot_of = slot<decltype(lift_to_all(std::declval<Tower const&>(), std::declval<V const&>()))>;
+
+  constexpr bool alive() const { return record_on != nullptr; }
+
+  template <class X>
+  static constexpr auto open_tracked(X const& x) {
+    if constexpr (at_level<X, N>) return tracked<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
+    else return tracked<X, none_t>{x, none};
+  }
+  template <class I, class Y>
+  static constexpr auto close_tracked(I const& in, Y const& y) {
+    I constant = in;
+    constant.record_on = nullptr;
+    return seen<I, Y, slot_of<Y>*>{y, constant, nullptr};
+  }
+  template <class I, class Op, class Y, class... P, class... E>
+  constexpr auto record(I const& in, Op const& op, Y const& y, tracked<P, E> const&... t) const {
+    if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
+      return y;
+    } else {
+      if (!record_on) return close_tracked(in, y);
+      using node = detail::op_node<tape<Tower>, slot_of<Y>, Op, Y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>...>;
+      auto* n = record_on->template make<node>(record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
+      return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
+    }
+  }
+  /// Records a higher-order operator: one node with a slot per result, pulled through `rules<tag>::pull`.
+  template <class I, class Op, class Y, class P, class... V, class... E>
+  constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
+    tree_for_each(
+        [](auto const& v) {
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N, "varve: a function of this operator captures a value that grad tracks; pass it as an operand or through closure(f, captured...)");
+        },
+        y);
+    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>, std::remove_cvref_t<E>...>;
+    node* n = record_on ? record_on->template make<node>(record_on, op, p, y, std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...) : nullptr;
+    return tree_map_indexed([&]<std::size_t K>(arg_t<K>, auto const& v) {
+      using Leaf = std::remove_cvref_t<decltype(v)>;
+      if constexpr (detail::static_and_not_floating<Leaf>()) return v;
+      else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
+      else return close_tracked(in, v);
+    }, y);
+  }
+  /// A leaf of the tape.
+  template <class I, class V>
+  constexpr auto track(I const& in, V const& v) const {
+    auto* n = record_on->template make<detail::leaf_node<slot_of<V>>>();
+    return seen<I, V, slot_of<V>*>{v, in, &n->out};
+  }
+};
+
+} // namespace varve
+
+// ---- varve/transform/scope.hpp
+namespace varve {
+
+/// Is one of these arguments, or a leaf of one, a dynamic value? Then a transform uses the run-time stack.
+template <class... X>
+concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
+
+namespace detail {
+template <int N, class Y>
+inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler explains the comparison
+/// Checks what leaves a static transform of level N.
+template <int N, class Y>
+constexpr void check_exit() {
+  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
+                                  "pass the outer value as an argument or through closure(f, captured...)");
+}
+template <class V, int N>
+concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
+template <class V>
+concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
+} // namespace detail
+
+/// One run of reverse mode on static values: a tape, and the level its values are seen at.
+template <class F, class... X>
+class static_reverse_scope {
+public:
+  static constexpr int level = detail::next_level<F, X...>;
+  using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
+  using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
+
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)) {}
+
+  template <class T>
+  constexpr auto track(T const& t) {
+    if constexpr (detail::differentiable_leaf<T>) return in().track(in(), detail::plain(t));
+    else return tree_map(
+        [&](auto const& v) {
+          using V = std::remove_cvref_t<decltype(v)>;
+          if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
+          else return v;
+        },
+        t);
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) {
+    return body();
+  }
+  /// Value of a result below this level.
+  template <class Y>
+  constexpr auto primal(Y const& t) const {
+    return tree_map(
+        [](auto const& y) {
+          using V = std::remove_cvref_t<decltype(y)>;
+          if constexpr (value<V>) {
+            detail::check_exit<level, V>();
+            if constexpr (at_level<V, level>) return y.value;
+            else return y;
+          } else {
+            return y;
+          }
+        },
+        t);
+  }
+  template <class Y>
+  constexpr void backward_from_scalar(Y const& y) {
+    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
+    if constexpr (value<Y>) {
+      detail::check_exit<level, Y>();
+      if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
+      else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
+      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      tape_.pull();
+    }
+  }
+  /// Pulls a tree of cotangents of the results.
+  template <class Y, class G>
+  constexpr void backward(Y const& t, G const& g) {
+    tape_.clear();
+    tree_map(
+        [&](auto const& y, auto const& c) {
+          using V = std::remove_cvref_t<decltype(y)>;
+          if constexpr (at_level<V, level>) seed(y, c);
+          return 0;
+        },
+        t, g);
+    tape_.pull();
+  }
+  /// The collected cotangents of a tracked tree; zeros where nothing arrived.
+  template <class T>
+  constexpr auto gradient(T const& t) const {
+    if constexpr (detail::leaf_at_level<T, level>) {
+      if (t.extra->set) return t.extra->value;
+      return lift_to_all(tape_.tower, zeros_like(t.value));
+    } else return tree_map(
+        [&](auto const& v) {
+          using V = std::remove_cvref_t<decltype(v)>;
+          if constexpr (at_level<V, level>) {
+            if (v.extra->set) return v.extra->value;
+            return lift_to_all(tape_.tower, zeros_like(v.value));
+          } else {
+            return none;
+          }
+        },
+        t);
+  }
+
+private:
+  static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+    if constexpr (std::is_empty_v<tower>) return tower{};
+    else return detail::leaves_tower<level>(f, x...);
+  }
+  constexpr interpreter in() {
+    interpreter i{};
+    i.record_on = &tape_;
+    return i;
+  }
+  template <class Y, class G>
+  constexpr void seed(Y const& y, G const& g) {
+    if (y.extra) y.extra->add(tape_.tower, g);
+  }
+  tape<tower> tape_;
+};
+
+/// Opens reverse mode for a function and its arguments, in the world their types choose.
+template <class F, class... X>
+constexpr auto reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_dynamic<X...>) return dynamic_reverse_scope<>();
+  else return static_reverse_scope<F, X...>(f, x...);
+}
+
+} // namespace varve
+
+// ---- varve/transform/vjp.hpp
+namespace varve {
+
+namespace detail {
+/// Owns a pointer; usable in constant expressions.
+template <class T>
+class owned {
+public:
+  constexpr explicit owned(T* p) : p_(p) {}
+  constexpr owned(owned&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  owned(owned const&) = delete;
+  owned& operator=(owned const&) = delete;
+  constexpr ~owned() { delete p_; }
+  constexpr T* operator->() const { return p_; }
+
+private:
+  T* p_;
+};
+template <class F, class... X>
+constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_dynamic<X...>) return new dynamic_reverse_scope<>();
+  else return new static_reverse_scope<F, X...>(f, x...);
+}
+} // namespace detail
+
+/// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called many times.
+template <class Scope, class In, class Y>
+struct pullback {
+  detail::owned<Scope> scope;
+  In in;
+  Y y;
+  template <class G>
+  constexpr auto operator()(G const& g) const {
+    scope->backward(y, g);
+    return scope->gradient(in);
+  }
+};
+
+/// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per argument, `g` a tree like the result. TR-15.
+template <class F, class... X>
+constexpr auto vjp(F f, X const&... x) {
+  auto* raw = detail::new_reverse_scope(f, x...);
+  using Scope = std::remove_pointer_t<decltype(raw)>;
+  detail::owned<Scope> scope(raw);
+  auto in = scope->track(std::tuple<X...>(x...));
+  auto y = scope->run([&] { return detail::call_with(f, in); });
+  auto value = scope->primal(y);
+  return std::pair(value, pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
+}
+
+} // namespace varve
+
+// ---- varve/hop/cond.hpp
+namespace varve {
+
+/// Tag of the higher-order operator `cond`.
+struct cond_t {
+  static constexpr auto op_name = "cond";
+};
+
+namespace detail {
+template <class I, class F>
+struct dual_fn;
+template <std::size_t N, class F>
+struct pull_fn;
+template <class I, class F, class... Flag>
+struct batched_fn;
+/// The results of both branches must be of one shape and dtype.
+template <class U, class V>
+constexpr void require_alike(U const& u, V const& v) {
+  if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
+    static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))>, "varve: cond: both functions must return values of one shape and dtype");
+  } else {
+    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
+    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
+  }
+}
+template <class D>
+constexpr auto full_tangent(D const& d) {
+  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  else return d.tangent;
+}
+} // namespace detail
+
+/// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one level below (HO-12).
+template <class T, class F>
+struct cond_call {
+  using tag = cond_t;
+  [[no_unique_address]] T on_true;
+  [[no_unique_address]] F on_false;
+  static constexpr char const* name() { return cond_t::op_name; }
+  /// The call of other functions.
+  template <class A, class B>
+  static constexpr auto with(A const& a, B const& b) {
+    return cond_call<A, B>{a, b};
+  }
+  // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
+  template <class I, class A>
+  static constexpr auto dual_fn(I const& in, A const& f) {
+    return detail::dual_fn<I, A>{in, f};
+  }
+  template <class A, class... V>
+  static constexpr auto pull_fn(A const& f, V const&...) {
+    return detail::pull_fn<sizeof...(V), A>{f};
+  }
+  template <class I, class A, class... V, class... Flag>
+  static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
+    return detail::batched_fn<I, A, Flag...>{in, f};
+  }
+  template <class D>
+  static constexpr auto tangent(D const& d) {
+    return detail::full_tangent(d);
+  }
+  template <class P>
+  static constexpr auto const& predicate(P const& p) {
+    return p;
+  }
+  template <class A, class... X>
+  static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
+    return std::apply(f, x);
+  }
+  /// (values..., tangents...) to the results closed as pairs.
+  template <class Y, class A>
+  static constexpr auto split_pairs(Y const& y, A const& close) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
+      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
+    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+  }
+  template <value P, value... X>
+  constexpr auto operator()(P const& p, X const&... x) const {
+    if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
+    else if constexpr (is_proxy_base<base_of<P>>) return trace_branches(cond_t{}, *this, p, x...);
+    else return p ? on_true(x...) : on_false(x...);
+  }
+};
+template <class T, class F>
+inline constexpr bool is_hop<cond_call<T, F>> = true;
+
+namespace detail {
+/// Runs a branch on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
+template <class I, class F>
+struct dual_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
+      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+  template <class Y>
+  static constexpr auto as_tuple(Y const& y) {
+    if constexpr (is_tree_node<Y>) return y;
+    else return std::tuple<Y>(y);
+  }
+};
+
+/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the branch again in reverse mode.
+template <std::size_t N, class F>
+struct pull_fn {
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
+      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
+      auto const run = vjp(with_captures, nth<K>(x...)...);
+      auto const g = [&] {
+        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
+        else return std::make_tuple(nth<N + G>(x...)...);
+      }();
+      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
+    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
+  }
+  template <std::size_t M, class G, class... V>
+  static constexpr auto first(G const& f, V const&... v) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
+  }
+  template <class C, class X>
+  static constexpr auto or_zeros(C const& c, X const& x) {
+    if constexpr (is_none<C>) return zeros_like(x);
+    else return c;
+  }
+};
+
+/// Runs a branch on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
+template <class I, class F>
+struct reentering_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
+  }
+};
+/// Runs a branch on operands some of which are mapped; every result comes out mapped.
+template <class I, class F, class... Flag>
+struct batched_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    auto const close = [&](auto flag, auto const& v) {
+      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+      else return v;
+    };
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
+  }
+};
+} // namespace detail
+
+/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
+/// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).
+template <>
+struct rules<cond_t> {
+  template <class I, class Op, class P, class... X>
+  static constexpr auto jvp(I const& in, Op const& op, P const& p, X const&... x) {
+    return [&](auto const& pp, auto const&... d) {
+      auto const y = op.with(op.dual_fn(in, op.on_true), op.dual_fn(in, op.on_false))(pp.primal, d.primal..., op.tangent(d)...);
+      return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+    }(in.open_dual(p), in.open_dual(x)...);
+  }
+  template <class I, class Op, class P, class... X>
+  static constexpr auto grad(I const& in, Op const& op, P const& p, X const&... x) {
+    return [&](auto const& pp, auto const&... t) {
+      auto const y = op(pp.primal, t.primal...);
+      return in.record_hop(in, op, y, pp.primal, t...);
+    }(in.open_tracked(p), in.open_tracked(x)...);
+  }
+  /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
+  template <class Op, class P, class X, class... G>
+  static constexpr auto pull(Op const& op, P const& p, X const& x, G const&... g) {
+    return op.spread([&](auto const&... v) { return op.with(op.pull_fn(op.on_true, v...), op.pull_fn(op.on_false, v...))(p, v..., g...); }, x);
+  }
+  template <class I, class Op, class P, class... X>
+  static constexpr auto vmap(I const& in, Op const& op, P const& p, X const&... x) {
+    return choose(
+        in.is_mapped(p), [&](auto const& q) { return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); }, op.on_true(x...), op.on_false(x...)); },
+        [&](auto const& q) {
+          return [&](auto const&... o) {
+            auto const y = op.with(op.batched_fn(in, op.on_true, o...), op.batched_fn(in, op.on_false, o...))(q, o.value...);
+            return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+          }(in.open_batched(x)...);
+        },
+        p);
+  }
+  template <class I, class Op, class P, class... X>
+  static constexpr auto mode(I const& in, Op const& op, P const& p, X const&... x) {
+    using T = detail::reentering_fn<I, decltype(op.on_true)>;
+    using F = detail::reentering_fn<I, decltype(op.on_false)>;
+    auto const y = in.mode->process(cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}, in.open_plain(p), in.open_plain(x)...);
+    return tree_map([&](auto const& v) { return in.close(in, v); }, y);
+  }
+};
+
+namespace detail {
+template <class T, class F, class Tower, class... X>
+constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
+  if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
+    return p ? t(x...) : f(x...);
+  } else {
+    auto const lift = [&](auto const& y) { return tree_map([&](auto const& v) { return lift_to_all(tower, v); }, y); };
+    static_assert(std::is_same_v<decltype(lift(t(x...))), decltype(lift(f(x...)))>, "varve: cond: both functions must return values of one shape and dtype");
+    return p ? lift(t(x...)) : lift(f(x...));
+  }
+}
+/// The door to the boxed operator: defined in boxed_cond.hpp.
+template <class T, class F, class... X>
+auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
+} // namespace detail
+
+/// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
+/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
+/// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
+/// whole; one without a rule for it refuses with `missing_rule`.
+template <value P, class T, class F, class... X>
+constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
+  if constexpr (number<P>) {
+    constexpr bool watched = (detail::contains_mode<X>() || ...);
+    if constexpr (watched) return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+    else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
+  } else if constexpr (std::is_same_v<P, tensor>) {
+    if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
+    return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
+  } else {
+    return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+  }
+}
+
+} // namespace varve
+
+
+// ---- varve/hop/boxed_cond.hpp
+/// @file
+/// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of `rules<cond_t>`.
+namespace varve {
+
+namespace detail {
+inline boxed_args part(boxed_args const& x, int from, int to) {
+  boxed_args r;
+  for (int k = from; k < to; ++k) r.push_back(x[k]);
+  return r;
+}
+inline boxed_args joined(boxed_args x, boxed_args const& y) {
+  for (auto const& t : y) x.push_back(t);
+  return x;
+}
+} // namespace detail
+/// A pack as a flat tree.
+template <class F, class... P>
+  requires(std::is_same_v<P, boxed_args> && ...)
+boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
+  boxed_args r;
+  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
+  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
+  return r;
+}
+
+namespace detail {
+template <class = void>
+higher_order_operator& cond_operator();
+
+/// Runs a branch on duals: (primals..., tangents...) to the same of its results. The layer is put back around what runs, so that what the branch captures of it is alive.
+struct boxed_dual_fn {
+  layer* self;
+  boxed_function f;
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    auto const& in = *static_cast<dynamic_level*>(self->object);
+    int const n = x.size() / 2;
+    boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
+    popped const off(this_thread_state.transforms);
+    return joined(d.primal, full(d));
+  }
+  /// Tangents, zeros where there are none.
+  template <class D>
+  static boxed_args full(D const& d) {
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+  }
+};
+/// Runs a branch on operands some of which are mapped; every result comes out mapped.
+struct boxed_batched_fn {
+  layer* self;
+  boxed_function f;
+  std::vector<bool> mapped; // which operands are
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    auto const& in = *static_cast<dynamic_level*>(self->object);
+    P closed;
+    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
+    P const y = f(closed);
+    popped const off(this_thread_state.transforms);
+    P r;
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));
+    return r;
+  }
+};
+/// (operands, cotangents of the floating results) to the cotangents of the operands, by running the branch again in reverse mode.
+struct boxed_pull_fn {
+  boxed_function f;
+  int operands;
+  template <class P>
+  P operator()(P const& x) const {
+    dynamic_reverse_scope<> scope;
+    P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
+    P const y = scope.run([&] { return f(in); });
+    boxed_args floating;
+    for (auto const& t : y)
+      if (is_floating(t.dtype())) floating.push_back(t);
+    scope.backward(floating, part(x, operands, x.size()));
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+  }
+};
+/// A branch as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
+/// What the branch captures joins `captures`, which stand behind the operands of the graph's function.
+template <class = void>
+boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures) {
+  trace_layer l;
+  l.captures = &captures;
+  l.hidden = 1;
+  boxed_args in;
+  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
+  pushed const on(this_thread_state.transforms, l);
+  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
+  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
+    boxed_args a = part(all, 0, n);
+    for (int k : order) a.push_back(all[n + k]);
+    return interpret(g, a);
+  };
+}
+
+/// A call with its functions; calling it lowers from the layer `self`.
+struct boxed_cond {
+  using tag = cond_t;
+  boxed_function on_true, on_false;
+  layer* self = nullptr;
+
+  boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
+  template <class I>
+  static boxed_function dual_fn(I const& in, boxed_function const& f) {
+    return boxed_dual_fn{in.self, f};
+  }
+  template <class I>
+  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
+    std::vector<bool> mapped;
+    for (int k = 0; k < o.value.size(); ++k) mapped.push_back(!o.value[k].is((*o.from)[k]));
+    return boxed_batched_fn{in.self, f, std::move(mapped)};
+  }
+  template <class P>
+  static boxed_function pull_fn(boxed_function const& f, P const& x) {
+    return boxed_pull_fn{f, x.size()};
+  }
+  template <class D>
+  static boxed_args tangent(D const& d) {
+    return boxed_dual_fn::full(d);
+  }
+  static tensor const& predicate(boxed_args const& p) { return p[0]; }
+  template <class F>
+  static auto spread(F const& f, boxed_args const& x) {
+    return f(x);
+  }
+  template <class F>
+  static boxed_args split_pairs(boxed_args const& y, F const& close) {
+    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
+  }
+  template <class... P>
+  boxed_args operator()(boxed_args const& first, P const&... packs) const {
+    boxed_args x = first;
+    ((x = joined(std::move(x), packs)), ...);
+    boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
+    if (!self) return call(x);
+    popped const off(this_thread_state.transforms);
+    return call(x);
+  }
+};
+
+/// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
+template <class T = tensor>
+struct boxed_hop_pull {
+  boxed_cond op;
+  boxed_args pred, y, operands;
+
+  boxed_args operator()(boxed_args const& out, bool const*) const {
+    boxed_args g;
+    bool any = false;
+    for (int k = 0; k < y.size(); ++k) {
+      any = any || out[k].defined();
+      if (is_floating(y[k].dtype())) g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
+    }
+    if (!any) return {};
+    return [&](auto const& o) -> boxed_args { return rules<cond_t>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
+  }
+  void release() { pred = y = operands = boxed_args(); }
+  static constexpr bool released = true; // its values are freed
+};
+/// A run-time `grad` that records such calls.
+template <class = void>
+struct recording_level : dynamic_level {
+  template <class I, class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
+  boxed_args record_hop(I const&, boxed_cond const& op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
+    if (!t.any || !records()) return y;
+    std::vector<edge> edges;
+    for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
+    edge const n = edge_to(record_function(boxed_hop_pull<>{boxed_cond{op.on_true, op.on_false}, p, y, t.primal}, std::move(edges), y.size(), "CondBackward"));
+    std::uint32_t k = 0;
+    return tree_map([&](tensor const& v) { edge const e(n.to(), k++); return is_floating(v.dtype()) ? tracked_value(v, e) : v; }, y);
+  }
+};
+
+/// The rules of `cond`, one per interpreter, from the text they share with static values.
+template <class = void>
+class boxed_cond_operator : public higher_order_operator {
+public:
+  boxed_cond_operator() : higher_order_operator(cond_t::op_name) {
+    using pack = boxed_args;
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) { return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size())); });
+    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::jvp(in, op, p, x); });
+    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::vmap(in, op, p, x); });
+    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      pack captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      op.on_true = traced(op.on_true, primal, captures);
+      op.on_false = traced(op.on_false, primal, captures);
+      return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const { return static_cast<trace_layer*>(l.object)->record_branches(&hop_handle<cond_t>, x, c.functions); }
+  };
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return r(*static_cast<dynamic_level*>(l.object), boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+template <class>
+higher_order_operator& cond_operator() {
+  static auto* const op = new boxed_cond_operator<>; // outlives every call
+  return *op;
+}
+
+template <class Y>
+boxed_args flatten(Y const& y) {
+  boxed_args r;
+  tree_for_each([&](auto const& v) { r.push_back(as_tensor(plain(v))); }, y);
+  return r;
+}
+/// Does anything watch the call but transforms for whom the predicate has one value? Then the branch can run as C++ would run it.
+inline bool is_decided(tensor const& p) {
+  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
+  return p.has_data();
+}
+inline bool only_transforms_watch() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (std::strcmp(l->kind, "trace") == 0) return false;
+  return this_thread_state.excluded.empty() && (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
+}
+template <class T, class F, class... X>
+auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
+  constexpr bool seen_statically = ((level_of<X> > 0) || ...);
+  bool subclass = false;
+  auto const look = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) subclass = subclass || v.object();
+  };
+  (look(x), ...);
+  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
+  if constexpr (seen_statically) {
+    return true_fn(x...);
+  } else {
+    using Y = decltype(true_fn(as_tensor(plain(x))...));
+    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>, "varve: cond: both functions must return the same tree of values");
+    auto const box = []<class G>(G const& f) -> boxed_function {
+      return [&f](boxed_args const& a) { return [&]<std::size_t... K>(std::index_sequence<K...>) { return flatten(f(a[static_cast<int>(K)]...)); }(std::index_sequence_for<X...>{}); };
+    };
+    boxed_args const y = cond_operator<>()({box(true_fn), box(false_fn)}, boxed_args(pred, as_tensor(plain(x))...));
+    int k = 0;
+    return tree_map([&](auto const&) { return y[k++]; }, Y{});
+  }
+}
+} // namespace detail
+
+/// The boxed `cond`: rules for further interpreters, modes and subclasses are registered on it.
+template <class = void>
+higher_order_operator& cond_operator() {
+  return detail::cond_operator<>();
+}
+
+} // namespace varve
+
+// ---- varve/hop/custom_function_call.hpp
+namespace varve {
+
+/// Tag of the higher-order operator behind custom functions (AF-19): every level of a stack sees the call whole.
+struct custom_function_t {
+  static constexpr auto op_name = "custom_function_call";
+};
+
+/// What `setup_context` is given and returns: the values that `backward` and `jvp` will need, and facts about the results. Each call returns another context:
+/// `return ctx.save_for_backward(x, y).mark_non_differentiable<1>();`.
+/// `N` operands; S, F: types of what is saved for `backward` and for `jvp`; K: what else is kept; Constant: mask of results without derivative; Dirty: mask of operands written to.
+template <int N, class S = std::tuple<>, class F = std::tuple<>, class K = std::tuple<>, unsigned Constant = 0, unsigned Dirty = 0>
+struct function_context {
+  S saved_values{};
+  F forward_values{};
+  K kept_values{};
+  /// Which arguments of `forward` a derivative is asked for, at this level (AF-10).
+  std::array<bool, static_cast<std::size_t>(N)> needs_input_grad{};
+  bool materialize = true;
+  static constexpr unsigned constant_results = Constant, dirty_operands = Dirty;
+
+  /// Operands and results that `backward` reads; the last call counts (AF-4).
+  template <value... V>
+  constexpr auto save_for_backward(V const&... v) const {
+    return function_context<N, std::tuple<V...>, F, K, Constant, Dirty>{std::tuple<V...>(v...), forward_values, kept_values, needs_input_grad, materialize};
+  }
+  /// ... and those that `jvp` reads (AF-5).
+  template <value... V>
+  constexpr auto save_for_forward(V const&... v) const {
+    return function_context<N, S, std::tuple<V...>, K, Constant, Dirty>{saved_values, std::tuple<V...>(v...), kept_values, needs_input_grad, materialize};
+  }
+  /// Anything that is no value of the program: sizes, flags, numbers of iterations.
+  template <class... V>
+  constexpr auto keep(V const&... v) const {
+    return function_context<N, S, F, std::tuple<V...>, Constant, Dirty>{saved_values, forward_values, std::tuple<V...>(v...), needs_input_grad, materialize};
+  }
+  /// Results, by number, that are constants to derivatives (AF-8).
+  template <int... I>
+  constexpr auto mark_non_differentiable() const {
+    return function_context<N, S, F, K, Constant | ((1u << I) | ... | 0u), Dirty>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
+  }
+  /// Arguments, by number, that `forward` wrote into and returned (AF-6).
+  template <int... I>
+  constexpr auto mark_dirty() const {
+    return function_context<N, S, F, K, Constant, Dirty | ((1u << I) | ... | 0u)>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
+  }
+  /// With `false`, a result that no gradient arrives at gives `backward` an undefined tensor in place of zeros (AF-9).
+  constexpr auto set_materialize_grads(bool on) const {
+    auto r = *this;
+    r.materialize = on;
+    return r;
+  }
+  /// What was saved, as tuples.
+  constexpr S const& saved() const { return saved_values; }
+  constexpr F const& saved_for_forward() const { return forward_values; }
+  constexpr K const& kept() const { return kept_values; }
+  /// The same context of saved values mapped by `f`.
+  template <class G>
+  constexpr auto map(G const& f) const {
+    auto const each = [&](auto const& t) { return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, t); };
+    auto s = each(saved_values);
+    auto w = each(forward_values);
+    return function_context<N, decltype(s), decltype(w), K, Constant, Dirty>{s, w, kept_values, needs_input_grad, materialize};
+  }
+};
+
+namespace detail {
+template <class Y>
+constexpr auto as_flat_tuple(Y const& y) {
+  if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
+  else return std::tuple<Y>(y);
+}
+/// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
+template <class Derived>
+struct written_function {
+  static constexpr auto forward(auto const&... x) { return Derived::forward(x...); }
+  static constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) {
+    constexpr bool has = requires { Derived::setup_context(ctx, inputs, y); };
+    static_assert(has, "varve: a custom function used under a transform, or on static values, must override setup_context(ctx, inputs, output); its forward takes no ctx then");
+    if constexpr (has) return Derived::setup_context(ctx, inputs, y);
+    else return ctx;
+  }
+  static constexpr auto backward(auto& ctx, auto const&... g) {
+    static_assert(requires { Derived::backward(ctx, g...); }, "varve: a custom function that is differentiated must have backward(ctx, g...)");
+    return Derived::backward(ctx, g...);
+  }
+  static constexpr auto jvp(auto& ctx, auto const&... t) {
+    static_assert(requires { Derived::jvp(ctx, t...); }, "varve: a custom function under jvp must have jvp(ctx, t...)");
+    return Derived::jvp(ctx, t...);
+  }
+};
+
+/// `vmap` of a function, as a function: forward, context, backward and jvp each mapped (AF-25). `in` is the mapped level; flags tell which operands are mapped.
+template <class F, class I, class... Flag>
+struct mapped_function {
+  [[no_unique_address]] F f;
+  I in;
+
+  template <class... X>
+  constexpr auto close_all(std::tuple<X...> const& x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(close_operand(operand<X, Flag>{std::get<K>(x), {}})...); }(std::index_sequence_for<X...>{});
+  }
+  template <class X, class G>
+  constexpr auto close_operand(operand<X, G> const& o) const {
+    if constexpr (G::value) return in.close_batched(in, o);
+    else return o.value;
+  }
+  template <class V>
+  constexpr auto close_mapped(V const& v) const {
+    return close_operand(operand<V, std::true_type>{v, {}});
+  }
+  constexpr auto open_all(auto const& y) const {
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, y);
+  }
+  constexpr auto forward(auto const&... x) const {
+    return open_all(std::apply([&](auto const&... v) { return f.forward(v...); }, close_all(std::make_tuple(x...))));
+  }
+  constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) const {
+    return f.context(ctx, close_all(inputs), tree_map([&](auto const& v) { return close_mapped(v); }, y)).map([&](auto const& v) { return in.open_batched(v); });
+  }
+  constexpr auto backward(auto& ctx, auto const&... g) const {
+    auto inner = ctx.map([&](auto const& o) { return close_operand(o); });
+    auto const r = as_flat_tuple(f.backward(inner, close_mapped(g)...));
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(reduced<Flag::value>(std::get<K>(r))...); }(std::index_sequence_for<Flag...>{});
+  }
+  /// A cotangent for an operand that was not mapped is the sum over the batch; one for a mapped operand has the batch in front.
+  template <bool WasMapped, class V>
+  constexpr auto reduced(V const& v) const {
+    if constexpr (is_none<V>) return v;
+    else if constexpr (WasMapped) return materialize(in.open_batched(v), in.n);
+    else return sum(materialize(in.open_batched(v), in.n), axis<0>);
+  }
+  constexpr auto jvp(auto& ctx, auto const&... t) const {
+    auto inner = ctx.map([&](auto const& o) { return close_operand(o); });
+    return open_all(std::apply([&](auto const&... v) { return f.jvp(inner, v...); }, close_all(std::make_tuple(t...))));
+  }
+};
+template <class T>
+constexpr bool is_tracked(T const& t) {
+  if constexpr (is_none<std::remove_cvref_t<decltype(t.slot)>>) return false;
+  else return t.slot != nullptr;
+}
+template <class D>
+constexpr auto tangent_or_zeros(D const& d) {
+  if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
+  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
+  else return none;
+}
+struct vmap_name {
+  int vmap;
+};
+template <class D>
+struct vmap_probe : D, vmap_name {};
+/// Does a function bring its own `vmap`? Asked by name.
+template <class D>
+concept has_own_vmap = !requires { &vmap_probe<D>::vmap; };
+template <class D>
+concept generates_vmap = requires { requires D::generate_vmap_rule; };
+template <class D>
+constexpr void check_vmap_support() {
+  static_assert(!(has_own_vmap<D> && generates_vmap<D>), "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
+  static_assert(has_own_vmap<D> || generates_vmap<D>, "varve: a custom function without vmap support was mapped; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap");
+}
+} // namespace detail
+
+/// What a function's own `vmap` is told: the size of the batch and what random operators do (AF-24).
+struct vmap_info {
+  index_t batch_size = 0;
+  random_policy randomness = random_policy::error;
+};
+
+/// A call of a custom function on static values: what interpreters process. Tensors have theirs in `boxed_custom_function.hpp`.
+template <class Derived, class F>
+struct custom_function_call {
+  using tag = custom_function_t;
+  using function = Derived;
+  [[no_unique_address]] F f;
+  static constexpr char const* name() { return custom_function_t::op_name; }
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (top_level<X...> > 0) return innermost(x...).process(*this, x...);
+    else return f.forward(x...);
+  }
+  template <class G>
+  static constexpr auto with(G const& g) {
+    return custom_function_call<Derived, G>{g};
+  }
+};
+template <class D, class F>
+inline constexpr bool is_hop<custom_function_call<D, F>> = true;
+
+/// How each interpreter takes a custom function.
+template <>
+struct rules<custom_function_t> {
+  template <class I, class Op, class... X>
+  static constexpr auto grad(I const& in, Op const& op, X const&... x) {
+    return [&](auto const&... t) {
+      auto const y = op(t.primal...);
+      function_context<sizeof...(X)> ctx;
+      ctx.needs_input_grad = {detail::is_tracked(t)...};
+      auto const c = op.f.context(ctx, std::make_tuple(t.primal...), y);
+      static_assert(c.dirty_operands == 0, "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
+      return constants_as_they_are<c.constant_results>(in.record_hop(in, op, y, c, t...), y);
+    }(in.open_tracked(x)...);
+  }
+  /// Cotangents of all operands.
+  template <class Op, class C, class X, class... G>
+  static constexpr auto pull(Op const& op, C const& ctx, X const&, G const&... g) {
+    C mine = ctx;
+    auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
+    constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == std::tuple_size_v<X>;
+    static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
+    if constexpr (fits) return r;
+    else return X{}; // one message is enough
+  }
+  template <class I, class Op, class... X>
+  static constexpr auto jvp(I const& in, Op const& op, X const&... x) {
+    return [&](auto const&... d) {
+      auto const y = op(d.primal...);
+      function_context<sizeof...(X)> ctx;
+      ctx.needs_input_grad = {!is_none<std::remove_cvref_t<decltype(d.tangent)>>...};
+      auto c = op.f.context(ctx, std::make_tuple(d.primal...), y);
+      auto const t = op.f.jvp(c, detail::tangent_or_zeros(d)...);
+      return constants_as_they_are<c.constant_results>(tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, t), y);
+    }(in.open_dual(x)...);
+  }
+  template <class I, class Op, class... X>
+  static constexpr auto vmap(I const& in, Op const& op, X const&... x) {
+    using D = typename Op::function;
+    detail::check_vmap_support<D>();
+    return [&]<class... V, class... Flag>(operand<V, Flag> const&... o) {
+      auto const close = [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); };
+      if constexpr (detail::has_own_vmap<D>) {
+        // Mapped operands have the batch in front; results must have it there too.
+        auto const r = D::vmap(vmap_info{to_dims(in.n)[0]}, std::tuple<Flag...>{}, o.value...);
+        return tree_map(close, r.first);
+      } else {
+        return tree_map(close, op.with(detail::mapped_function<decltype(op.f), I, Flag...>{op.f, in})(o.value...));
+      }
+    }(in.open_batched(x)...);
+  }
+  /// A mode is given the call whole.
+  template <class I, class Op, class... X>
+  static constexpr auto mode(I const& in, Op const& op, X const&... x) {
+    return tree_map([&](auto const& v) { return in.close(in, v); }, in.mode->process(op, in.open_plain(x)...));
+  }
+
+private:
+  template <unsigned Constant, class C, class Y>
+  static constexpr auto constants_as_they_are(C const& closed, Y const& y) {
+    if constexpr (Constant == 0) return closed;
+    else if constexpr (!is_tree_node<Y>) return y;
+    else return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        if constexpr (Constant >> I & 1) return std::get<I>(y);
+        else return std::get<I>(closed);
+      };
+      return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  }
+};
+
+} // namespace varve
+
+// ---- varve/hop/boxed_custom_function.hpp
+/// @file
+/// Custom functions on tensors: a function and its context erased, and what each layer of the thread's stack does with a call (AF-19).
+namespace varve::detail {
+
+/// What `setup_context` left, erased. Its tensors are held apart, so that a mapped level can take them out and put them in again.
+struct boxed_context {
+  boxed_args saved;
+  unsigned constant_results = 0, dirty_operands = 0;
+  bool materialize = true, once = false;
+  virtual ~boxed_context() = default;
+  /// Gradients of the operands; tangents of the results.
+  virtual boxed_args backward(boxed_args const& saved, boxed_args const& g) const = 0;
+  virtual boxed_args jvp(boxed_args const& saved, boxed_args const& t) const = 0;
+};
+/// A custom function with its arguments that are no tensors, erased.
+struct boxed_custom_function {
+  virtual ~boxed_custom_function() = default;
+  virtual char const* name() const = 0;
+  virtual boxed_args forward(boxed_args const& x) const = 0;
+  virtual std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const = 0;
+  /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has none, and asks for the generated rule.
+  virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
+};
+using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
+template <class = void>
+boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
+
+/// Values of a transform opened: inside, and which they were.
+struct opened_args {
+  boxed_args inner;
+  std::vector<bool> mine;
+  bool any = false;
+  opened_args(layer const& l, boxed_args const& x) {
+    for (auto const& t : x) {
+      bool const m = t.defined() && t.is_wrapped() && t.layer() == l.id;
+      inner.push_back(m ? t.inner() : t);
+      mine.push_back(m);
+      any = any || m;
+    }
+  }
+};
+template <class T>
+T with_batch(T const& t, index_t n, int rank) {
+  return t.dim() > rank ? t : T(expand(t, [&] { dims s = t.sizes(); return s.insert(0, n); }()));
+}
+
+/// `vmap` of a custom function as a custom function (AF-25).
+template <class T = tensor>
+struct mapped_custom_function : boxed_custom_function {
+  custom_function_ptr f;
+  std::vector<bool> mapped;
+  index_t n;
+  random_policy random;
+  mapped_custom_function(custom_function_ptr g, std::vector<bool> m, index_t size, random_policy r) : f(std::move(g)), mapped(std::move(m)), n(size), random(r) {}
+
+  char const* name() const override { return f->name(); }
+  static boxed_args close(auto const& put, boxed_args const& x, std::vector<bool> const& flags) {
+    boxed_args r;
+    for (int k = 0; k < x.size(); ++k) r.push_back(put(x[k], flags[static_cast<std::size_t>(k)]));
+    return r;
+  }
+  /// Results of the function as slices have them, with the batch in front of every one.
+  boxed_args forward(boxed_args const& x) const override {
+    dynamic_batch_scope<> scope(n, random);
+    boxed_args const y = scope.run([&] { return f->forward(close([&](tensor const& t, bool m) { return m ? scope.map(t) : t; }, x, mapped)); });
+    boxed_args r;
+    for (auto const& t : y) r.push_back(scope.mapped(t) ? T(scope.unmapped(t)) : with_batch(T(t), n, t.dim()));
+    return r;
+  }
+  struct context_t : boxed_context {
+    std::shared_ptr<boxed_context> inner;
+    std::vector<bool> operands, saved_mapped;
+    std::vector<int> ranks; // of the operands' slices
+    index_t n;
+    random_policy random;
+    boxed_args backward(boxed_args const& s, boxed_args const& g) const override {
+      dynamic_batch_scope<> scope(n, random);
+      auto const put = [&](tensor const& t, bool m) { return m && t.defined() ? scope.map(t) : t; };
+      boxed_args const r = scope.run([&] { return inner->backward(close(put, s, saved_mapped), close(put, g, std::vector<bool>(static_cast<std::size_t>(g.size()), true))); });
+      boxed_args out;
+      for (int k = 0; k < r.size(); ++k) {
+        bool const batched = r[k].defined() && scope.mapped(r[k]);
+        T const v = batched ? T(scope.unmapped(r[k])) : T(r[k]);
+        bool const was = operands[static_cast<std::size_t>(k)];
+        if (!v.defined() || batched == was) out.push_back(v);
+        else if (was) out.push_back(with_batch(v, n, v.dim()));
+        else out.push_back(T(sum(v, dims{0})));
+      }
+      return out;
+    }
+    boxed_args jvp(boxed_args const& s, boxed_args const& t) const override {
+      dynamic_batch_scope<> scope(n, random);
+      auto const put = [&](tensor const& v, bool m) { return m && v.defined() ? scope.map(v) : v; };
+      boxed_args const r = scope.run([&] { return inner->jvp(close(put, s, saved_mapped), close(put, t, operands)); });
+      boxed_args out;
+      for (auto const& v : r) out.push_back(!v.defined() ? v : scope.mapped(v) ? T(scope.unmapped(v)) : with_batch(T(v), n, v.dim()));
+      return out;
+    }
+  };
+  std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
+    auto c = std::make_shared<context_t>();
+    dynamic_batch_scope<> scope(n, random);
+    auto const put = [&](tensor const& t, bool m) { return m ? scope.map(t) : t; };
+    c->inner = scope.run([&] { return f->context(needs, close(put, x, mapped), close(put, y, std::vector<bool>(static_cast<std::size_t>(y.size()), true))); });
+    for (auto& t : c->inner->saved) {
+      bool const m = t.defined() && scope.mapped(t);
+      c->saved.push_back(m ? T(scope.unmapped(t)) : T(t));
+      c->saved_mapped.push_back(m);
+    }
+    c->inner->saved = boxed_args();
+    c->operands = mapped;
+    c->n = n;
+    c->random = random;
+    c->constant_results = c->inner->constant_results;
+    c->dirty_operands = c->inner->dirty_operands;
+    c->materialize = c->inner->materialize;
+    if (c->dirty_operands) throw transform_error((std::string("varve: ") + name() + ": the generated vmap rule does not support mark_dirty; give the function a vmap of its own").c_str());
+    return c;
+  }
+  boxed_args vmap(vmap_info const&, std::vector<bool> const&, boxed_args const&) const override { return {}; }
+};
+
+/// The pullback of a recorded custom function, with the checks of what it returns (AF-9..12).
+template <class T = tensor>
+struct custom_pull {
+  std::shared_ptr<boxed_context> context;
+  std::vector<meta> operands, results;
+  std::vector<std::uint32_t> versions;
+  std::string label;
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or -1.
+  std::vector<int> result_of{};
+  grad_node* self = nullptr;
+  static constexpr bool released = true;
+
+  boxed_args unpacked() const {
+    boxed_args s = context->saved;
+    for (int k = 0; self && this_thread_state.grad_mode && k < s.size(); ++k)
+      if (int const r = result_of[static_cast<std::size_t>(k)]; r >= 0 && !(context->constant_results >> r & 1) && is_floating(s[k].dtype())) {
+        s[k] = s[k].alias();
+        s[k].set_history(edge(self, static_cast<std::uint32_t>(r)));
+      }
+    return s;
+  }
+
+  boxed_args operator()(boxed_args const& out, bool const* wanted) const {
+    boxed_args g;
+    bool any = false;
+    for (int k = 0; k < out.size(); ++k) {
+      meta const& m = results[static_cast<std::size_t>(k)];
+      any = any || out[k].defined();
+      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(full_op_zeros(m)));
+    }
+    if (!any && context->materialize) return {};
+    boxed_args r = [&] {
+      for (int k = 0; k < context->saved.size(); ++k)
+        if (context->saved[k].defined() && version_of(context->saved[k]) != versions[static_cast<std::size_t>(k)]) refuse_stale(context->saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
+      if (!context->once) return context->backward(unpacked(), g);
+      no_grad const off;
+      return context->backward(unpacked(), g);
+    }();
+    for (int k = 0; k < r.size(); ++k) {
+      if (!r[k].defined() || !wanted[k]) continue;
+      meta const& m = operands[static_cast<std::size_t>(k)];
+      if (!(r[k].sizes() == m.sizes)) {
+        if (r[k].dim() < m.sizes.n || !(broadcast(r[k].sizes(), m.sizes) == r[k].sizes()))
+          throw autograd_error(("varve: " + label + ": backward returned a gradient of shape " + to_string(r[k].sizes()) + " for argument " + std::to_string(k) + "; expected shape " + to_string(m.sizes)).c_str());
+        r[k] = T(sum_to_size(static_cast<T const&>(r[k]), m.sizes));
+      }
+      if (r[k].dtype() != m.type) r[k] = T(to(static_cast<T const&>(r[k]), m.type));
+      if (context->once && this_thread_state.grad_mode && [&] { for (auto const& t : g) if (t.defined() && t.requires_grad()) return true; return false; }()) {
+        r[k] = r[k].alias();
+        auto refuse = [l = label](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(("varve: " + l + " is once_differentiable: its backward cannot be differentiated").c_str()); };
+        r[k].set_history(edge_to(record_function(refuse, {edge()}, 1, "Error")));
+      }
+    }
+    return r;
+  }
+  static T full_op_zeros(meta const& m) { return T(full(m.sizes, 0, m.type)); }
+  void release() { context->saved = boxed_args(); }
+};
+
+/// Records a call at a level, or eagerly (`E`): `close(y, k, edge)` makes the value seen there.
+template <class T, bool E, class Close>
+boxed_args record_custom(boxed_custom_function const& f, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, std::vector<bool> const& needs, Close const& close) {
+  auto c = f.context(needs, x, y);
+  std::string const label = std::string(f.name()) + "Backward";
+  custom_pull<T> pull{c, {}, {}, {}, label};
+  for (int s = 0; E && s < c->saved.size(); ++s) {
+    refuse_inference(c->saved[s], f.name());
+    pull.result_of.push_back(-1);
+    for (int k = 0; k < y.size(); ++k)
+      if (c->saved[s].defined() && c->saved[s].is(y[k])) pull.result_of.back() = k;
+  }
+  for (auto const& t : x) pull.operands.push_back(t.defined() ? meta_of(t) : meta{});
+  for (auto const& t : y) pull.results.push_back(meta_of(t));
+  for (auto const& t : c->saved) pull.versions.push_back(t.defined() ? version_of(t) : 0);
+  for (int k = 0; k < y.size(); ++k)
+    for (int i = 0; i < x.size(); ++i)
+      for (auto const& t : c->saved)
+        if (y[k].is(x[i]) && t.is(y[k]) && !(c->dirty_operands >> i & 1))
+          throw autograd_error((std::string("varve: ") + f.name() + ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it").c_str());
+  for (int s = 0; E && s < c->saved.size(); ++s)
+    if (pull.result_of[static_cast<std::size_t>(s)] >= 0) c->saved[s] = c->saved[s].alias();
+  edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), label.c_str()));
+  if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k)
+    r.push_back(is_floating(y[k].dtype()) && !(c->constant_results >> k & 1) ? close(y[k], *c, edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);
+  return r;
+}
+template <class T = tensor>
+boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  boxed_args const y = [&] {
+    no_grad const off; // AF-15
+    return f->forward(x);
+  }();
+  if (!any || !is_grad_enabled()) return y;
+  std::vector<edge> edges;
+  std::vector<bool> needs;
+  for (auto const& t : x) {
+    edges.push_back(t.defined() ? edge(eager_history(t)) : edge());
+    needs.push_back(static_cast<bool>(edges.back()));
+  }
+  no_grad const off;
+  return record_custom<T, true>(*f, std::move(edges), x, y, needs, [&](tensor const& v, boxed_context const& c, edge const& e) {
+    for (int i = 0; i < x.size(); ++i)
+      if (v.is(x[i])) {
+        if (!(c.dirty_operands >> i & 1)) break;
+        check_write(f->name(), v);
+        if (v.base().defined() && y.size() > 1) refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it one, or a tensor that is no view");
+        rebase(v, e, i);
+        return v;
+      }
+    // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7, AF-13).
+    bool shares = false;
+    for (auto const& t : x) shares = shares || (t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v));
+    tensor r = shares ? v.with_layout(v.where()) : v;
+    if (shares) r.set_origin(view_origin::custom);
+    r.set_history(e);
+    return r;
+  });
+}
+/// The next interpreter of the thread is given the call.
+template <class T>
+boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& given) {
+  layer* const top = this_thread_state.transforms.top;
+  boxed_args x;
+  for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
+  if (!top) return call_custom_eagerly<T>(f, x);
+  if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
+  opened_args const o(*top, x);
+  auto* const in = static_cast<dynamic_level*>(top->object);
+  popped const off(this_thread_state.transforms);
+  if (!o.any) return call_custom<>(f, o.inner);
+  boxed_args r;
+  if (std::strcmp(top->kind, "vmap") == 0) {
+    boxed_args y = f->vmap({top->batch_size, top->random}, o.mine, o.inner);
+    if (y.size() == 0) y = call_custom<>(std::make_shared<mapped_custom_function<T>>(f, o.mine, top->batch_size, top->random), o.inner);
+    for (auto const& t : y) r.push_back(in->close_batched(*in, operand<tensor, bool>{t, true}));
+  } else if (std::strcmp(top->kind, "jvp") == 0) {
+    boxed_args const y = call_custom<>(f, o.inner);
+    auto const c = f->context(o.mine, o.inner, y);
+    boxed_args t;
+    for (int k = 0; k < x.size(); ++k) t.push_back(o.mine[static_cast<std::size_t>(k)] && x[k].extra().defined() ? tensor(x[k].extra()) : x[k].defined() ? tensor(zeros_like(T(o.inner[k]))) : tensor());
+    boxed_args const dy = c->jvp(c->saved, t);
+    if (dy.size() != y.size()) throw transform_error((std::string("varve: ") + f->name() + ": jvp returned " + std::to_string(dy.size()) + " tangents for " + std::to_string(y.size()) + " results").c_str());
+    for (int k = 0; k < y.size(); ++k) r.push_back(c->constant_results >> k & 1 ? y[k] : in->close_dual(*in, y[k], dy[k]));
+  } else {
+    boxed_args const y = call_custom<>(f, o.inner);
+    if (!in->records()) return y;
+    std::vector<edge> edges;
+    for (int k = 0; k < x.size(); ++k) edges.push_back(o.mine[static_cast<std::size_t>(k)] ? edge(x[k].history()) : edge());
+    r = record_custom<T, false>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {
+      if (c.dirty_operands) throw transform_error((std::string("varve: ") + f->name() + ": mark_dirty works outside of transforms only; return a new value").c_str());
+      return in->tracked_value(v, e);
+    });
+  }
+  return r;
+}
+template <class>
+boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
+  return call_custom_on_stack<tensor>(f, x);
+}
+
+} // namespace varve::detail
+
+// ---- varve/autograd/function.hpp
+namespace varve {
+
+/// The context of a function whose `forward(ctx, x...)` fills it itself (AF-2): outside of transforms only. `backward(ctx, g...)` finds the saved tensors in `saved()[k]`.
+struct dynamic_function_context {
+  std::vector<bool> needs_input_grad;
+  void save_for_backward(auto const&... t) { saved_ = boxed_args(tensor(t)...); }
+  boxed_args const& saved() const { return saved_; }
+  void mark_non_differentiable(auto const&... t) { constants_ = boxed_args(tensor(t)...); }
+  void mark_dirty(auto const&... t) { dirty_ = boxed_args(tensor(t)...); }
+  void set_materialize_grads(bool on) { materialize_ = on; }
+
+  boxed_args saved_, constants_, dirty_;
+  bool materialize_ = true;
+};
+
+namespace detail {
+inline boxed_args boxed_results(auto const& y) {
+  boxed_args r;
+  tree_for_each(
+      [&](auto const& v) {
+        using V = std::remove_cvref_t<decltype(v)>;
+        if constexpr (is_none<V>) r.push_back(tensor());
+        else if constexpr (std::is_same_v<V, tensor>) r.push_back(v);
+        else r.push_back(as_tensor(v));
+      },
+      y);
+  return r;
+}
+template <class Y>
+Y rebuilt(boxed_args const& y) {
+  int k = 0;
+  if constexpr (is_tree_node<Y>) return tree_map([&](auto const&) { return y[k++]; }, Y{});
+  else return y[0];
+}
+/// Does `forward` take the context? Asked only of one that cannot do without: a variadic `forward` takes anything.
+template <class D, class... X>
+constexpr bool fills_its_context() {
+  if constexpr (requires(X const&... x) { D::forward(x...); }) return false;
+  else return requires(dynamic_function_context& c, X const&... x) { D::forward(c, x...); };
+}
+template <class D, class... X>
+auto call_forward(dynamic_function_context& c, X const&... x) {
+  if constexpr (fills_its_context<D, X...>()) return D::forward(c, x...);
+  else return D::forward(x...);
+}
+/// A user's function with the arguments of one call, erased. `X` are their types; those that are no tensors stay here.
+template <class D, class... X>
+class erased_function final : public boxed_custom_function {
+  static constexpr std::size_t arity = sizeof...(X);
+  using all = std::index_sequence_for<X...>;
+  template <class V>
+  static constexpr bool is_tensor = std::is_same_v<V, tensor>;
+  static constexpr std::array<int, arity> place = [] {
+    std::array<int, arity> r{};
+    int n = 0, k = 0;
+    ((r[static_cast<std::size_t>(k++)] = is_tensor<X> ? n++ : -1), ...);
+    return r;
+  }();
+
+public:
+  static constexpr bool combined = fills_its_context<D, X...>();
+  explicit erased_function(X const&... x) : args_(x...) {}
+  char const* name() const override { return name_of_type<D>.c_str(); }
+
+  /// The arguments of a call with other tensors.
+  std::tuple<X...> arguments(boxed_args const& x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::tuple<X...>(pick<K>(x)...); }(all{});
+  }
+  using result_type = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), std::declval<X const&>()...));
+
+  boxed_args forward(boxed_args const& x) const override {
+    return boxed_results(std::apply([&](auto const&... a) { return call_forward<D>(combined_, a...); }, arguments(x)));
+  }
+  std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
+    auto const asked = [&](std::size_t k) { return place[k] >= 0 && needs[static_cast<std::size_t>(place[k])]; };
+    if constexpr (combined) {
+      auto c = std::make_shared<combined_context>();
+      c->ctx = combined_;
+      for (std::size_t k = 0; k < arity; ++k) c->ctx.needs_input_grad.push_back(asked(k));
+      c->saved = c->ctx.saved_;
+      c->ctx.saved_ = boxed_args();
+      c->materialize = c->ctx.materialize_;
+      for (int k = 0; k < y.size(); ++k)
+        for (auto const& t : c->ctx.constants_) c->constant_results |= y[k].is(t) ? 1u << k : 0u;
+      for (int k = 0; k < x.size(); ++k)
+        for (auto const& t : c->ctx.dirty_) c->dirty_operands |= x[k].is(t) ? 1u << k : 0u;
+      require_returned(y, c->ctx.dirty_);
+      c->once = once();
+      return c;
+    } else if constexpr (!requires(function_context<static_cast<int>(arity)> c, std::tuple<X...> in, result_type out) { D::setup_context(c, in, out); }) {
+      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " is differentiated and must override setup_context(ctx, inputs, output)").c_str());
+    } else {
+      function_context<static_cast<int>(arity)> ctx;
+      for (std::size_t k = 0; k < arity; ++k) ctx.needs_input_grad[k] = asked(k);
+      auto const typed = D::setup_context(ctx, arguments(x), rebuilt<result_type>(y));
+      using C = std::remove_const_t<decltype(typed)>;
+      auto c = std::make_shared<typed_context<C>>(typed);
+      c->saved = boxed_results(typed.saved_values);
+      for (auto const& t : boxed_results(typed.forward_values)) c->saved.push_back(t);
+      c->ctx = C(typed.map([](auto const&) { return tensor(); }));
+      c->constant_results = C::constant_results;
+      for (std::size_t k = 0; k < arity; ++k) c->dirty_operands |= C::dirty_operands >> k & 1 && place[k] >= 0 ? 1u << place[k] : 0u;
+      boxed_args dirty;
+      for (int k = 0; k < x.size(); ++k)
+        if (c->dirty_operands >> k & 1) dirty.push_back(x[k]);
+      require_returned(y, dirty);
+      c->materialize = typed.materialize;
+      c->once = once();
+      return c;
+    }
+  }
+  boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const override {
+    if constexpr (has_own_vmap<D>) {
+      static_assert(!generates_vmap<D>, "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        std::array<bool, arity> const flags{(place[K] >= 0 && mapped[static_cast<std::size_t>(place[K])])...};
+        auto const a = arguments(x);
+        auto const r = D::vmap(info, flags, std::get<K>(a)...);
+        static_assert(std::tuple_size_v<std::remove_const_t<decltype(r)>> == 2, "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
+        return with_batches(r.first, r.second, info.batch_size);
+      }(all{});
+    } else if constexpr (generates_vmap<D>) {
+      return {};
+    } else {
+      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " has no vmap support; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap").c_str());
+    }
+  }
+
+private:
+  template <std::size_t K>
+  auto pick(boxed_args const& x) const {
+    if constexpr (place[K] >= 0) return x[place[K]];
+    else return std::get<K>(args_);
+  }
+  static constexpr bool once() {
+    if constexpr (requires { D::once_differentiable; }) return D::once_differentiable;
+    else return false;
+  }
+  static void require_returned(boxed_args const& y, boxed_args const& dirty) {
+    for (auto const& t : dirty) {
+      bool found = false;
+      for (auto const& v : y) found = found || v.is(t);
+      if (!found) throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": every operand marked dirty must be returned by forward").c_str());
+    }
+  }
+  /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag for all or one for each.
+  template <class Y, class F>
+  static boxed_args with_batches(Y const& y, F const& mapped, index_t n) {
+    boxed_args r;
+    std::size_t k = 0;
+    for (auto const& t : boxed_results(y)) {
+      bool has = true;
+      if constexpr (std::is_convertible_v<F, bool>) has = mapped;
+      else if constexpr (!is_none<F>) has = mapped[k];
+      else has = false;
+      ++k;
+      using T = std::remove_cvref_t<decltype(t)>;
+      r.push_back(has ? T(t) : with_batch(T(t), n, t.dim()));
+    }
+    return r;
+  }
+  template <class Self>
+  static boxed_args given(boxed_args const& g, Self const& call, int expected_of_backward) {
+    boxed_args const r = [&]<std::size_t... K>(std::index_sequence<K...>) { return boxed_results(as_flat_tuple(call(g[static_cast<int>(K)]...))); }(std::make_index_sequence<results>{});
+    if (r.size() != expected_of_backward)
+      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": backward returned an incorrect number of gradients: expected " + std::to_string(expected_of_backward) + ", got " + std::to_string(r.size())).c_str());
+    return r;
+  }
+  static constexpr std::size_t results = [] {
+    if constexpr (is_tree_node<result_type>) return std::tuple_size_v<result_type>;
+    else return std::size_t{1};
+  }();
+  /// Of the gradients of all arguments those of the tensors.
+  static boxed_args of_tensors(boxed_args const& r) {
+    boxed_args t;
+    for (std::size_t k = 0; k < arity; ++k)
+      if (place[k] >= 0) t.push_back(r[static_cast<int>(k)]);
+    return t;
+  }
+  template <class C>
+  struct typed_context : boxed_context {
+    C ctx;
+    explicit typed_context(C const& c) : ctx(c) {}
+    C filled(boxed_args const& from) const {
+      int k = 0;
+      C c = ctx;
+      std::apply([&](auto&... v) { ((v = from[k++]), ...); }, c.saved_values);
+      std::apply([&](auto&... v) { ((v = from[k++]), ...); }, c.forward_values);
+      return c;
+    }
+    boxed_args backward(boxed_args const& from, boxed_args const& g) const override {
+      C c = filled(from);
+      auto const call = [&](auto const&... v) {
+        if constexpr (requires { D::backward(c, v...); }) return D::backward(c, v...);
+        else return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no backward(ctx, g...) for its results; grad needs it").c_str()), tensor();
+      };
+      return of_tensors(given(g, call, static_cast<int>(arity)));
+    }
+    boxed_args jvp(boxed_args const& from, boxed_args const& t) const override {
+      C c = filled(from);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) -> boxed_args {
+        auto const tangent = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+          if constexpr (place[I] >= 0) return t[place[I]];
+          else return none;
+        };
+        if constexpr (requires { D::jvp(c, tangent(std::integral_constant<std::size_t, K>{})...); }) return boxed_results(D::jvp(c, tangent(std::integral_constant<std::size_t, K>{})...));
+        else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
+      }(all{});
+    }
+  };
+  struct combined_context : boxed_context {
+    dynamic_function_context ctx;
+    boxed_args backward(boxed_args const& from, boxed_args const& g) const override {
+      dynamic_function_context c = ctx;
+      c.saved_ = from;
+      return of_tensors(given(g, [&](auto const&... v) { return D::backward(c, v...); }, static_cast<int>(arity)));
+    }
+    boxed_args jvp(boxed_args const&, boxed_args const&) const override { throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " fills its context in forward; jvp needs setup_context").c_str()); }
+  };
+  std::tuple<X...> args_;
+  mutable dynamic_function_context combined_;
+};
+
+template <class D, class... X>
+auto apply_to_tensors(X const&... x) {
+  using F = erased_function<D, X...>;
+  if constexpr (F::combined)
+    if (layer const* l = this_thread_state.transforms.top; l && std::strcmp(l->kind, "trace") != 0)
+      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " is used under a transform and must override setup_context; its forward takes no ctx then").c_str());
+  boxed_args tensors;
+  auto const take = [&](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
+  };
+  (take(x), ...);
+  return rebuilt<typename F::result_type>(call_custom<>(std::make_shared<F>(x...), tensors));
+}
+} // namespace detail
+
+/// Base of functions with derivatives of their own (`torch.autograd.Function`), for scalars, arrays and tensors alike:
+///
+///     struct my_exp : function<my_exp> {
+///       static constexpr auto forward(auto x) { return exp(x); }
+///       static constexpr auto setup_context(auto ctx, auto const&, auto const& output) { return ctx.save_for_backward(output); }
+///       static constexpr auto backward(auto& ctx, auto g) { auto [y] = ctx.saved(); return mul(g, y); }
+///     };
+///     auto y = my_exp::apply(x);
+///
+/// `forward` returns a value or a tuple of values; `backward(ctx, g...)`, given a gradient for each result, returns one gradient or a tuple, one for each argument of
+/// `forward` (`none` for those that have none); `jvp(ctx, t...)` returns a tangent for each result. Under `vmap` it needs `static constexpr bool generate_vmap_rule = true;` or
+/// `vmap(info, mapped, x...)`, which is given operands with the batch in front where `mapped` says so, and returns the pair (results, which have the batch in front).
+/// `static constexpr bool once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are passed through. AF-1..32.
+template <class Derived>
+struct function {
+  template <class... X>
+  static constexpr auto apply(X const&... x) {
+    if constexpr ((std::is_same_v<X, tensor> || ...)) return detail::apply_to_tensors<Derived>(x...);
+    else return custom_function_call<Derived, detail::written_function<Derived>>{}(detail::plain(x)...);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/autograd/version.hpp
+namespace varve {
+
+/// What writes into the tensors in this scope does not count as a change of their version: on every exit their counters are what they were (DT-8).
+class preserve_version_counter {
+public:
+  preserve_version_counter(std::initializer_list<tensor> tensors) {
+    for (auto const& t : tensors) saved_.push_back({t, t.version()});
+  }
+  explicit preserve_version_counter(tensor const& t) : preserve_version_counter({t}) {}
+  preserve_version_counter(preserve_version_counter const&) = delete;
+  preserve_version_counter& operator=(preserve_version_counter const&) = delete;
+  ~preserve_version_counter() {
+    for (auto const& s : saved_) s.value.set_version(s.version);
+  }
+
+private:
+  struct saved {
+    tensor value;
+    std::uint32_t version;
+  };
+  std::vector<saved> saved_;
+};
+/// Sets a version counter by hand; a negative number is `value_error`.
+inline void unsafe_set_version_counter(tensor const& t, index_t version) {
+  if (version < 0) throw value_error(("varve: unsafe_set_version_counter: a version cannot be negative, as " + std::to_string(version) + " is").c_str());
+  (void)t.version();
+  t.set_version(static_cast<std::uint32_t>(version));
+}
+/// Counts a change that no operator made; tensors made in inference mode count none (DT-9).
+inline void increment_version(tensor const& t) { t.bump_version(); }
+
+} // namespace varve
+
+// ---- varve/dispatch/thread_snapshot.hpp
+namespace varve {
+
+/// Everything the dispatcher keeps of a thread, taken where it is made and put in place on another by `restored` (`ThreadLocalState`, DK-10): included and excluded keys,
+/// transforms, modes of all stacks, grad and inference mode. It borrows the layers: the transforms and guards it was taken under must outlive its use. Identities of new layers stay the other
+/// thread's own.
+class thread_snapshot {
+public:
+  thread_snapshot() : state_(this_thread_state) {}
+
+  /// Is a transform at work that writes down what it sees, so that its operators must come from one thread?
+  bool records() const {
+    for (layer const* l = state_.transforms.top; l; l = l->below)
+      if (l->records) return true;
+    return false;
+  }
+
+private:
+  friend class restored;
+  thread_state state_;
+  bool inference_ = this_thread_inference;
+};
+
+/// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception too.
+class restored {
+public:
+  explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
+    put(s.state_);
+    this_thread_inference = s.inference_;
+  }
+  restored(restored const&) = delete;
+  restored& operator=(restored const&) = delete;
+  ~restored() {
+    put(saved_);
+    this_thread_inference = inference_;
+  }
+
+private:
+  /// Numbers of layers and nodes go on.
+  static void put(thread_state const& s) {
+    std::uint64_t const id = this_thread_state.next_id, number = this_thread_state.next_node;
+    this_thread_state = s;
+    this_thread_state.next_id = id;
+    this_thread_state.next_node = number;
+  }
+  thread_state saved_;
+  bool inference_ = this_thread_inference;
+};
+
+/// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and `std::async`.
+template <class F>
+auto carry(F f) {
+  return [f = static_cast<F&&>(f), s = thread_snapshot()](auto&&... x) mutable -> decltype(auto) {
+    restored const here(s);
+    return f(static_cast<decltype(x)&&>(x)...);
+  };
+}
+
+} // namespace varve
+
+// ---- varve/graph/known.hpp
+namespace varve {
+
+/// The operators that passes, planning and emission know by name. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
+enum class known : unsigned char {
+  placeholder, constant, pointwise, add, sub, mul, div, neg, cheap, convert,
+  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
+  gather, scatter_add, one_hot, arange, cond, getitem, other
+};
+
+namespace detail {
+struct known_name {
+  std::string_view name;
+  known what;
+};
+inline constexpr known_name known_pointwise[] = {
+    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
+    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
+    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
+    {"ne", known::cheap}};
+/// `clone` and `detach` are expansions that expand nothing.
+inline constexpr known_name known_others[] = {
+    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
+    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"getitem", known::getitem},
+    {"clone", known::expand}, {"detach", known::expand}};
+} // namespace detail
+
+/// Which operator a handle is.
+constexpr known identify(op_handle const& op) {
+  if (op.kind == op_kind::placeholder) return known::placeholder;
+  if (op.kind == op_kind::constant) return known::constant;
+  if (op.kind == op_kind::convert) return known::convert;
+  std::string_view const name = op.name;
+  if (op.kind == op_kind::pointwise) {
+    for (auto const& k : detail::known_pointwise)
+      if (k.name == name) return k.what;
+    return known::pointwise;
+  }
+  for (auto const& k : detail::known_others)
+    if (k.name == name) return k.what;
+  return known::other;
+}
+
+/// `identify` for every node of a graph, each distinct operator looked up once.
+constexpr list<known> identify(graph const& g) {
+  list<op_handle const*> seen;
+  list<known> what, all;
+  all.reserve(g.nodes.size());
+  for (node const& n : g.nodes) {
+    std::size_t k = 0;
+    while (k < seen.size() && seen[k] != n.op) ++k;
+    if (k == seen.size()) {
+      seen.push_back(n.op);
+      what.push_back(identify(*n.op));
+    }
+    all.push_back(what[k]);
+  }
+  return all;
+}
+
+constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
+constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
+constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
+
+} // namespace varve
+
+// ---- varve/graph/program.hpp
+/// @file
+/// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
+/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that an array of zeros costs the compiler
+/// nothing, however large; each has its `blank_` instead.
+namespace varve::loop {
+
+/// Where a buffer lives.
+enum class place : unsigned char { argument, result, arena };
+/// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
+struct buffer {
+  place where;
+  dtype type;
+  index_t number;
+  index_t elements;
+};
+
+/// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
+struct access {
+  int buffer;
+  index_t offset;
+  index_t stride[max_rank];
+};
+inline constexpr access blank_access{-1, 0, {}};
+
+/// One value computed in a loop body.
+enum class step_kind : unsigned char {
+  load,     // from memory
+  records,  // 16 bytes of neighbours of a strided load, into as many slots
+  none,     // a slot that `records` fills
+  constant, // `value`
+  index,    // an affine function of the loop indices
+  op,       // a lane kernel
+  add,      // and so on: operators of which no kernel is needed
+  sub,
+  mul,
+  div,
+  convert,  // to `type` from `from`
+  sum,      // of all operands
+  greatest, // of all operands
+  least,    // of all operands
+  dot,      // sum of products of operand pairs
+  fma,      // a * b + c
+  fnma      // c - a * b
+};
+/// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
+struct step {
+  step_kind kind;
+  dtype type, from;
+  op_handle const* op;
+  bool wide; // rounded to `type` in a body of doubles
+  double value;
+  int access;
+  int args, count; // operands: `slots[args .. + count)`
+  int in[3];       // the first of them
+  int slot;
+};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
+
+/// What a loop body leaves behind.
+enum class sink_kind : unsigned char { store, sum, greatest, least };
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
+struct sink {
+  sink_kind kind;
+  bool product;
+  /// The buffer already holds a partial result.
+  bool accumulate;
+  int a, b;
+  int access;
+  /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
+  int level;
+};
+inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
+
+/// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
+enum class lane : unsigned char { f32, f64, wide };
+/// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
+struct body {
+  lane type;
+  int rank;
+  index_t extent[max_rank];
+  int vector;
+  int unroll;
+  bool paired; // two vectors step by step
+  int fixed_first, fixed_count; // steps before the innermost loop
+  int step_first, step_count;
+  int sink_first, sink_count;
+};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
+
+/// One unit of execution.
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
+/// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
+/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
+struct stage {
+  stage_kind kind;
+  int number;
+  int out;
+  int in[3];
+  double value;
+};
+inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
+
+/// What a `matmul` or `call` stage does: the operator and what is known of its operands.
+struct call_info {
+  known what = known::other;
+  meta in[3]{}, out{};
+  attributes at{};
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`
+};
+
+/// A planned graph while it is being made.
+struct program {
+  list<buffer> buffers;
+  list<access> accesses;
+  list<step> steps;
+  list<int> slots;
+  list<sink> sinks;
+  list<body> bodies;
+  list<stage> stages;
+  list<call_info> calls;
+  list<meta> results;
+  index_t workspace = 0;
+};
+
+/// Array sizes of a frozen program.
+struct program_sizes {
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results;
+  static constexpr program_sizes of(program const& p) {
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
+            p.calls.size(), p.results.size()};
+  }
+  constexpr bool holds(program_sizes const& o) const {
+    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
+           stages >= o.stages && calls >= o.calls && results >= o.results;
+  }
+};
+
+/// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
+template <program_sizes S>
+struct static_program {
+  buffer buffers[S.buffers + 1]{};
+  access accesses[S.accesses + 1]{};
+  step steps[S.steps + 1]{};
+  int slots[S.slots + 1]{};
+  sink sinks[S.sinks + 1]{};
+  body bodies[S.bodies + 1]{};
+  stage stages[S.stages + 1]{};
+  call_info calls[S.calls + 1]{};
+  meta results[S.results + 1]{};
+  program_sizes used{};
+  index_t workspace = 0;
+  static constexpr program_sizes sizes = S;
+
+  /// Copies what fits; whether all did is `sizes.holds(used)`.
+  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
+    if (!S.holds(used)) return;
+    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
+    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results);
+  }
+
+private:
+  template <class T>
+  static constexpr void copy(T* to, list<T> const& from) {
+    for (T const& x : from) *to++ = x;
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/transpose.hpp
+/// @file
+/// Loads of records: arrays whose elements are short rows.
+namespace varve::loop {
+
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
+template <class T>
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+#if VARVE_USE_XSIMD && defined(__AVX__)
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+#endif
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
+  }
+}
+
+} // namespace varve::loop
 
 // ---- varve/graph/emit.hpp
 /// @file
@@ -4675,7 +13702,6 @@ VARVE_INLINE void call(auto const& mem) {
 } // namespace varve::loop
 
 // ---- varve/graph/nest.hpp
-#include <limits>
 namespace varve::loop {
 
 /// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
@@ -6496,4388 +15522,6 @@ constexpr fused<F> fuse(F const&) {
 
 } // namespace varve
 
-// ---- varve/graph/interpret.hpp
-#include <vector>
-
-// ---- varve/dispatch/higher_order.hpp
-#include <functional>
-#include <mutex>
-
-// ---- varve/dispatch/schema.hpp
-namespace varve {
-
-/// One argument or result of an operator in PyTorch's notation: `Tensor(a!) self`, `int[] dim`, `bool keepdim=False`.
-struct schema_argument {
-  std::string type, name, default_value;
-  /// The alias set, `a` in `Tensor(a!)`; empty for fresh values.
-  std::string alias;
-  bool mutated = false, keyword_only = false;
-
-  bool is_tensor() const { return type.rfind("Tensor", 0) == 0; }
-};
-
-/// What an operator takes and gives: `name(arguments) -> results`, as PyTorch writes it.
-struct operator_schema {
-  std::string name;
-  std::vector<schema_argument> arguments, results;
-
-  /// Reads a schema; `value_error` shows what was expected where.
-  static operator_schema parse(std::string_view text);
-  /// Number of tensor arguments, which are operands, and of others, which are attributes.
-  int operands() const {
-    int n = 0;
-    for (auto const& a : arguments) n += a.is_tensor();
-    return n;
-  }
-  int attributes() const { return static_cast<int>(arguments.size()) - operands(); }
-  bool mutates() const {
-    for (auto const& a : arguments)
-      if (a.mutated) return true;
-    return false;
-  }
-  /// Index among the operands of the one whose memory result r shares, or -1.
-  int aliased_operand(int r) const {
-    std::string const& set = results[static_cast<std::size_t>(r)].alias;
-    int k = 0;
-    for (auto const& a : arguments) {
-      if (!a.is_tensor()) continue;
-      if (!set.empty() && a.alias == set) return k;
-      ++k;
-    }
-    return -1;
-  }
-};
-/// The text that `operator_schema::parse` reads back.
-std::string to_string(operator_schema const& s);
-
-namespace detail {
-class schema_reader {
-public:
-  explicit schema_reader(std::string_view text) : text_(text) {}
-  operator_schema read() {
-    operator_schema s;
-    s.name = word("the operator's name", ":.");
-    expect("(");
-    bool keyword_only = false;
-    if (!accept(")")) {
-      do {
-        if (accept("*")) {
-          keyword_only = true;
-          continue;
-        }
-        s.arguments.push_back(argument(true));
-        s.arguments.back().keyword_only = keyword_only;
-      } while (accept(","));
-      expect(")");
-    }
-    expect("->");
-    if (accept("(")) {
-      if (!accept(")")) {
-        do s.results.push_back(argument(false));
-        while (accept(","));
-        expect(")");
-      }
-    } else {
-      s.results.push_back(argument(false));
-    }
-    if (skip(); at_ != text_.size()) fail("the end");
-    return s;
-  }
-
-private:
-  static bool letter(char c, std::string_view more) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || more.find(c) != more.npos; }
-  [[noreturn]] void fail(char const* expected) const {
-    throw value_error(("varve: schema \"" + std::string(text_) + "\": expected " + expected + " at column " + std::to_string(at_ + 1)).c_str());
-  }
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool accept(std::string_view s) {
-    skip();
-    if (text_.substr(at_, s.size()) != s) return false;
-    at_ += s.size();
-    return true;
-  }
-  void expect(char const* s) {
-    if (!accept(s)) fail(s);
-  }
-  std::string word(char const* expected, std::string_view more = "") {
-    skip();
-    std::size_t const from = at_;
-    while (at_ < text_.size() && letter(text_[at_], more)) ++at_;
-    if (at_ == from) fail(expected);
-    return std::string(text_.substr(from, at_ - from));
-  }
-  schema_argument argument(bool named) {
-    schema_argument a;
-    a.type = word("a type");
-    if (accept("(")) {
-      a.alias = word("an alias set");
-      a.mutated = accept("!");
-      expect(")");
-    }
-    if (accept("[")) {
-      a.type += "[" + (accept("]") ? "]" : word("a count") + "]");
-      if (a.type.back() != ']' || a.type[a.type.size() - 2] != '[') expect("]");
-    }
-    if (accept("?")) a.type += "?";
-    if (named) a.name = word("the argument's name");
-    else if (skip(); at_ < text_.size() && letter(text_[at_], "")) a.name = word("a name");
-    if (named && accept("=")) a.default_value = word("a default", "-.[]");
-    return a;
-  }
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
-} // namespace detail
-
-inline operator_schema operator_schema::parse(std::string_view text) { return detail::schema_reader(text).read(); }
-
-inline std::string to_string(operator_schema const& s) {
-  auto const one = [](schema_argument const& a) {
-    std::string t = a.type.substr(0, a.type.find_first_of("[?"));
-    if (!a.alias.empty()) t += "(" + a.alias + (a.mutated ? "!)" : ")");
-    t += a.type.substr(t.find('(') == t.npos ? t.size() : t.find('('));
-    if (!a.name.empty()) t += " " + a.name;
-    return a.default_value.empty() ? t : t + "=" + a.default_value;
-  };
-  std::string r = s.name + "(";
-  bool keyword_only = false;
-  for (std::size_t k = 0; k < s.arguments.size(); ++k) {
-    if (k) r += ", ";
-    if (s.arguments[k].keyword_only && !keyword_only) {
-      r += "*, ";
-      keyword_only = true;
-    }
-    r += one(s.arguments[k]);
-  }
-  r += ") -> ";
-  if (s.results.size() == 1) return r + one(s.results[0]);
-  r += "(";
-  for (std::size_t k = 0; k < s.results.size(); ++k) r += (k ? ", " : "") + one(s.results[k]);
-  return r + ")";
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/resolve.hpp
-#include <initializer_list>
-namespace varve {
-
-/// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as fallthrough.
-struct kernel_inventory {
-  std::uint32_t direct = 0; ///< bit k: a kernel for runtime key k
-  std::uint32_t fallthrough = 0;
-  bool autograd = false, composite_implicit = false, composite_explicit = false, composite_explicit_non_functional = false;
-
-  static constexpr std::uint32_t bit(dispatch_key k) { return 1u << static_cast<int>(k); }
-  constexpr bool has(dispatch_key k) const { return direct & bit(k); }
-  constexpr bool skips(dispatch_key k) const { return fallthrough & bit(k); }
-  constexpr bool has_backend_kernel() const {
-    return direct & (bit(dispatch_key::cpu) | bit(dispatch_key::other) | bit(dispatch_key::private_use) | bit(dispatch_key::meta));
-  }
-  /// Notes a kernel for a key, aliases included.
-  constexpr kernel_inventory& add(dispatch_key k) {
-    if (k == dispatch_key::autograd) autograd = true;
-    else if (k == dispatch_key::composite_implicit) composite_implicit = true;
-    else if (k == dispatch_key::composite_explicit) composite_explicit = true;
-    else if (k == dispatch_key::composite_explicit_non_functional) composite_explicit_non_functional = true;
-    else direct |= bit(k);
-    return *this;
-  }
-  constexpr kernel_inventory& skip(dispatch_key k) { return fallthrough |= bit(k), *this; }
-};
-
-/// Where the kernel of an operator for one key comes from.
-enum class resolution : std::uint8_t {
-  missing,
-  direct,
-  composite_explicit_non_functional,
-  composite_explicit,
-  composite_implicit,
-  autograd,
-  fallback,    ///< the kernel that all operators share at the key
-  fallthrough, ///< none: the key is passed over
-  ambiguous    ///< `autograd_other` with a composite and a backend kernel: neither is right for all (DK-6)
-};
-
-/// The one rule by which a kernel is found, for static stacks and for tables of tensors alike (DK-5).
-constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const& fallbacks, dispatch_key k) {
-  if (op.skips(k)) return resolution::fallthrough;
-  if (op.has(k)) return resolution::direct;
-  if (is_backend(k)) {
-    if (op.composite_explicit_non_functional) return resolution::composite_explicit_non_functional;
-    if (op.composite_explicit) return resolution::composite_explicit;
-  }
-  if (is_backend(k) || is_autograd(k)) {
-    // An autograd key takes the composite when the backend beneath has no kernel of its own, whose gradient another would be.
-    dispatch_key const beneath = is_backend(k) ? k : static_cast<dispatch_key>(static_cast<int>(dispatch_key::cpu) + static_cast<int>(k) - static_cast<int>(dispatch_key::autograd_cpu));
-    if (op.composite_implicit && k == dispatch_key::autograd_other && op.has_backend_kernel()) return resolution::ambiguous;
-    if (op.composite_implicit && !op.has(beneath) && !op.composite_explicit && !op.composite_explicit_non_functional) return resolution::composite_implicit;
-  }
-  if (is_autograd(k) && op.autograd) return resolution::autograd;
-  if (fallbacks.has(k)) return resolution::fallback;
-  if (fallbacks.skips(k)) return resolution::fallthrough;
-  return resolution::missing;
-}
-
-/// Keys at which a call of the operator stops: all but its fallthroughs (DK-7).
-constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory const& fallbacks) {
-  dispatch_key_set s;
-  for (int k = 1; k < dispatch_key_count; ++k)
-    if (resolve(op, fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) s |= static_cast<dispatch_key>(k);
-  return s;
-}
-
-/// What every operator has without registration: nothing happens at these keys.
-inline constexpr kernel_inventory built_in_fallbacks = [] {
-  kernel_inventory f;
-  for (dispatch_key k : {dispatch_key::transform_back, dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
-                         dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
-    f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
-  return f;
-}();
-/// The kernels of an operator that is defined by its rules.
-inline constexpr kernel_inventory built_in_kernels = kernel_inventory{}.add(dispatch_key::cpu).add(dispatch_key::meta);
-
-/// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the highest (DK-2).
-constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded, dispatch_key_set stops) {
-  return (((arguments | included) - excluded) & stops).highest();
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/static_eval.hpp
-namespace varve {
-
-namespace detail {
-template <class V>
-struct static_meta_of;
-template <number T>
-struct static_meta_of<T> {
-  static constexpr meta value{dtype_of_type<T>(), {}, true};
-};
-template <class T, index_t... D>
-struct static_meta_of<array<T, D...>> {
-  static constexpr meta value{dtype_of_type<T>(), ints<D...>::to_dims(), false};
-};
-template <class Op, class... X>
-struct static_shape {
-  static constexpr meta compute() {
-    meta const in[] = {static_meta_of<X>::value..., meta{}};
-    return rules<typename Op::tag>::shape(Op{}.boxed(), in, sizeof...(X));
-  }
-};
-template <class Op, class... X>
-struct static_result {
-  static constexpr meta value = static_shape<Op, X...>::compute();
-  struct sizes {
-    constexpr dims operator()() const { return value.sizes; }
-  };
-  using shape = decltype(ints_from<sizes{}>(std::make_index_sequence<static_cast<std::size_t>(value.sizes.n)>{}));
-  using element = type_of<value.type>;
-  using type = static_value<element, shape>;
-};
-} // namespace detail
-
-/// Type of the result of an operator on static values: its `shape` rule evaluated by the compiler.
-template <class Op, class... X>
-using static_result = detail::static_result<Op, X...>;
-
-namespace detail {
-template <class R>
-concept has_kernel = !requires { &probe<R>::kernel; };
-template <class R>
-concept has_layout = requires(attributes at, layout l) { R::layout_of(at, l); };
-
-template <class V>
-constexpr auto strided_of(V const& v) {
-  using S = static_meta_of<V>;
-  return strided<element_of<V> const>{data_of(v), S::value.sizes, contiguous_strides(S::value.sizes)};
-}
-template <class V>
-constexpr auto strided_of(V& v) {
-  using S = static_meta_of<V>;
-  return strided<element_of<V>>{data_of(v), S::value.sizes, contiguous_strides(S::value.sizes)};
-}
-
-/// Element `i` of an operand that is repeated when it has only one.
-template <class V>
-constexpr auto flat_element(V const& v, index_t i) {
-  if constexpr (number<V>) return v;
-  else return v.data[V::count == 1 ? 0 : i];
-}
-
-template <class Op, class... X>
-constexpr auto evaluate_pointwise(X const&... x) {
-  using R = rules<typename Op::tag>;
-  using result = static_result<Op, X...>;
-  constexpr meta metas[] = {static_meta_of<X>::value...};
-  using C = type_of<R::compute_type(metas, sizeof...(X))>;
-  typename result::type r;
-  auto* out = data_of(r);
-  auto kernel = [](auto const&... e) { return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...)); };
-  constexpr bool flat = ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
-  if constexpr (flat) {
-    for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);
-  } else {
-    index_t k = 0;
-    for_each_index(result::value.sizes, [&](dims const& i) {
-      auto element = [&](auto const& s) {
-        auto const at = broadcast_strides(s.sizes, s.strides, result::value.sizes);
-        index_t o = 0;
-        for (int d = 0; d < i.n; ++d) o += i[d] * at[d];
-        return s.data[o];
-      };
-      out[k++] = kernel(element(strided_of(x))...);
-    });
-  }
-  return r;
-}
-} // namespace detail
-
-/// Computes an operator on static values, in constant expressions or at run time: elementwise operators by their `kernel`, views by copying along their `layout_of`,
-/// all others by `compute(attributes, result, operands...)`.
-template <class Op, class... X>
-constexpr auto evaluate_static(Op const&, X const&... x) {
-  using R = rules<typename Op::tag>;
-  if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
-    static_assert((detail::static_shape<Op, X...>::compute(), true), "varve: these operands do not fit this operator"); // the compiler tells why, and goes on with what it has
-    return nth<0>(x...);
-  } else if constexpr (R::kind == op_kind::pointwise) {
-    return detail::evaluate_pointwise<Op>(x...);
-  } else {
-    using result = static_result<Op, X...>;
-    constexpr attributes at = Op{}.boxed();
-    typename result::type r;
-    if constexpr (detail::has_layout<R>) {
-      auto const& v = nth<0>(x...);
-      constexpr layout l = R::layout_of(at, contiguous_layout(detail::static_meta_of<std::remove_cvref_t<decltype(v)>>::value.sizes));
-      auto const* in = data_of(v) + l.offset;
-      auto* out = data_of(r);
-      if constexpr (l.contiguous()) {
-        for (index_t i = 0; i < numel(l.sizes); ++i) out[i] = in[i];
-      } else {
-        strided<element_of<std::remove_cvref_t<decltype(v)>> const> const s{in, l.sizes, l.strides};
-        for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
-      }
-    } else if constexpr (R::kind == op_kind::convert) {
-      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = static_cast<typename result::element>(data_of(nth<0>(x...))[i]);
-    } else {
-      R::compute(at, detail::strided_of(r), detail::strided_of(x)...);
-    }
-    return r;
-  }
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/dispatch.hpp
-namespace varve {
-
-/// Where a call goes when no static interpreter is left: specialized for plain static values here, for `proxy` and `tensor` beside these.
-template <class Base>
-struct backend;
-
-/// A value whose shape and dtype are data while tracing.
-template <class V>
-inline constexpr bool is_proxy_base = false;
-/// A value whose shape and dtype are data at run time.
-template <class V>
-inline constexpr bool is_tensor_base = false;
-
-/// Values of the dynamic world: operators on them consult the thread's stack.
-template <class V>
-concept dynamic_value = value<V> && is_tensor_base<base_of<V>>;
-/// Values of a trace.
-template <class V>
-concept traced_value = value<V> && is_proxy_base<base_of<V>>;
-
-/// Greatest level among values.
-template <class... X>
-inline constexpr int top_level = [] {
-  int r = 0;
-  ((r = level_of<X> > r ? level_of<X> : r), ...);
-  return r;
-}();
-
-namespace detail {
-template <int N, class X, class... R>
-constexpr auto interpreter_type() {
-  if constexpr (at_level<X, N>) return std::type_identity<typename X::interpreter>{};
-  else return interpreter_type<N, R...>();
-}
-} // namespace detail
-
-/// Type of the innermost interpreter among values, which processes their operators.
-template <class... X>
-using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
-
-namespace detail {
-/// Do all values of the top level belong to one transform?
-template <class... X>
-inline constexpr bool one_transform = ([] {
-  if constexpr (at_level<X, top_level<X...>>) return std::is_same_v<typename X::interpreter, innermost_t<X...>>;
-  else return true;
-}() && ...);
-template <class... X>
-constexpr void refuse_confusion() {
-  static_assert(one_transform<X...>, "varve: values of two different transforms meet at one level (perturbation confusion); pass the outer value as an argument or through "
-                                     "closure(f, captured...)");
-}
-} // namespace detail
-
-namespace detail {
-/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed program.
-template <int Level, class I, class X, class... Rest>
-VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
-  if constexpr (at_level<X, Level>)
-    if (!found || !found->alive()) found = &x.in;
-  if constexpr ((at_level<Rest, Level> || ...)) look<Level>(found, rest...);
-}
-} // namespace detail
-
-/// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
-template <class... X>
-constexpr auto innermost(X const&... x) {
-  static_assert((detail::refuse_confusion<X...>(), true)); // leaves no call behind
-  innermost_t<X...> const* found = nullptr;
-  detail::look<top_level<X...>>(found, x...);
-  return *found;
-}
-
-namespace detail {
-/// The key of one interpreter of a static stack.
-template <class I>
-inline constexpr dispatch_key key_of_interpreter = requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
-template <class V>
-constexpr dispatch_key_set keys_of_value() {
-  if constexpr (is_seen<V>) return keys_of_value<decltype(V::value)>() | key_of_interpreter<typename V::interpreter>;
-  else return is_proxy_base<V> ? dispatch_key_set(dispatch_key::meta) : default_keys;
-}
-template <class... X>
-constexpr dispatch_key_set keys_at_top() {
-  if constexpr (top_level<X...> > 0) return default_keys | key_of_interpreter<innermost_t<X...>>;
-  else return ((is_proxy_base<base_of<X>> ? dispatch_key_set(dispatch_key::meta) : default_keys) | ... | dispatch_key_set());
-}
-inline constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
-} // namespace detail
-
-/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what is inside.
-template <class V>
-inline constexpr dispatch_key_set keys_of = detail::keys_of_value<std::remove_cvref_t<V>>();
-/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack is ordered by levels: only the innermost
-/// interpreter's key is there, lowering removes it.
-template <class... X>
-inline constexpr dispatch_key static_key = key_of_call(detail::keys_at_top<X...>(), {}, {}, detail::built_in_stops);
-
-namespace detail {
-struct static_base;
-struct traced_base;
-struct tensor_base;
-template <class... X>
-constexpr auto base_tag() {
-  if constexpr ((is_tensor_base<base_of<X>> || ...)) {
-    static_assert(!(is_proxy_base<base_of<X>> || ...), "varve: a tensor and a traced value meet; pass the tensor as an argument of the traced function");
-    return std::type_identity<tensor_base>{};
-  } else if constexpr ((is_proxy_base<base_of<X>> || ...)) {
-    return std::type_identity<traced_base>{};
-  } else {
-    return std::type_identity<static_base>{};
-  }
-}
-} // namespace detail
-
-/// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
-template <class Op, class... X>
-constexpr auto dispatch(Op const& op, X const&... x) {
-  if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
-    if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
-    else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
-  } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
-}
-
-template <class Tag, class A, class B, class C>
-template <class... X>
-constexpr auto bound<Tag, A, B, C>::operator()(X const&... x) const {
-  return dispatch(*this, detail::plain(x)...);
-}
-
-/// Static values are computed at once: in constant expressions, or in registers.
-template <>
-struct backend<detail::static_base> {
-  /// A constant of a shape and dtype.
-  template <fact S, fact T, number N>
-  static constexpr auto full(S const&, T const&, N v) {
-    using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
-    static_value<E, S> r{};
-    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = static_cast<E>(v);
-    return r;
-  }
-  template <class Op, class... X>
-  static constexpr auto call(Op const& op, X const&... x) {
-    static_assert(Op::typed, "varve: attributes of static values are types: write axis<1> or shape<2, 3> instead of run-time numbers");
-    if constexpr (Op::typed) return evaluate_static(op, x...);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/dispatch/dispatch_table.hpp
-namespace varve {
-
-/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to lower ones.
-struct boxed_kernel {
-  tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
-  void* self = nullptr;
-};
-/// A rule of one operator for one kind of interpreter (FS-14), with what it was made of.
-struct interpreter_rule {
-  tensor (*call)(void* self, layer& in, boxed_op const& op, boxed_args const& x) = nullptr;
-  void* self = nullptr;
-  char const* kind = "";
-};
-
-/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering makes another.
-struct dispatch_table {
-  dispatch_key_set stops;
-  kernel_inventory kernels;
-  boxed_kernel at[dispatch_key_count];
-  static constexpr int most_rules = 6;
-  interpreter_rule rules[most_rules];
-  /// The kernel that runs under a transform in place of rules, for an operator that is only a composite.
-  boxed_kernel composite;
-};
-
-namespace detail {
-VARVE_COLD inline std::string names_of(dispatch_key_set s) {
-  std::string r;
-  for (int k = dispatch_key_count - 1; k > 0; --k)
-    if (s.has(static_cast<dispatch_key>(k))) r += (r.empty() ? "" : ", ") + std::string(name(static_cast<dispatch_key>(k)));
-  return r.empty() ? "none" : r;
-}
-VARVE_COLD inline std::string kernels_of(kernel_inventory const& i) {
-  std::string r;
-  auto const say = [&](bool has, char const* what) {
-    if (has) r += (r.empty() ? "" : ", ") + std::string(what);
-  };
-  for (int k = 1; k < dispatch_key_count; ++k) say(i.has(static_cast<dispatch_key>(k)), name(static_cast<dispatch_key>(k)));
-  say(i.autograd, "autograd");
-  say(i.composite_implicit, "composite_implicit");
-  say(i.composite_explicit, "composite_explicit");
-  say(i.composite_explicit_non_functional, "composite_explicit_non_functional");
-  return r.empty() ? "none" : r;
-}
-/// What stands in a table where `resolve` found nothing, or two.
-VARVE_COLD inline tensor no_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const&) {
-  auto const* table = static_cast<dispatch_table const*>(self);
-  kernel_inventory const has = table ? table->kernels : built_in_kernels;
-  constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
-  dispatch_key const k = (keys & (table ? table->stops : built_in_stops)).highest();
-  if (table && k == dispatch_key::autograd_other && has.composite_implicit && has.has_backend_kernel())
-    throw dispatch_error(("varve: operator " + std::string(op.name()) + " is ambiguous at autograd_other: it has a composite_implicit kernel and kernels for backends (" + kernels_of(has) +
-                          "); register one for autograd_other")
-                             .c_str());
-  throw missing_rule(("varve: operator " + std::string(op.name()) + " has no kernel for " + name(k) + "; it has: " + kernels_of(has)).c_str());
-}
-// The kernels that all operators share; they stand in tensor_dispatch.hpp and subclass.hpp.
-tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
-tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
-tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-template <layer_stack thread_state::* Stack>
-tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-
-constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
-/// The kernels every operator has unless others are registered.
-constexpr dispatch_table built_in_table() {
-  dispatch_table t;
-  t.kernels = built_in_kernels;
-  t.stops = stops_of(built_in_kernels, built_in_fallbacks);
-  for (int k = 0; k < dispatch_key_count; ++k)
-    if (k == 0 || resolve(built_in_kernels, built_in_fallbacks, static_cast<dispatch_key>(k)) != resolution::fallthrough) t.at[k].call = &no_kernel;
-  place(t, dispatch_key::cpu, {&call_kernel});
-  place(t, dispatch_key::meta, {&call_meta});
-  place(t, dispatch_key::transform, {&call_transform});
-  place(t, dispatch_key::dispatch_mode, {&call_mode});
-  place(t, dispatch_key::subclass, {&call_subclass});
-  place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
-  place(t, dispatch_key::function_mode, {&call_stack<&thread_state::functions>});
-  return t;
-}
-/// The table of operators nobody registered anything for.
-inline constexpr dispatch_table unregistered = built_in_table();
-
-inline dispatch_table const& table_of(boxed_op const& op) {
-  dispatch_table const* t = op.table->registered->load(std::memory_order_acquire);
-  return t ? *t : unregistered;
-}
-} // namespace detail
-
-/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by `redispatch(op, keys.below(its key), args)`, whereas calling
-/// `op(args)` starts from the top (DK-8).
-inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  dispatch_table const& t = detail::table_of(op);
-  while (true) {
-    dispatch_key const k = (keys & t.stops).highest();
-    boxed_kernel const& f = t.at[static_cast<int>(k)];
-    if (f.call) [[likely]]
-      return f.call(f.self, op, keys, x);
-    keys = keys.below(k); // stops at the autograd of another backend only
-  }
-}
-
-} // namespace varve
-
-// ---- varve/kernel/strided.hpp
-/// @file
-/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
-namespace varve::kernel {
-
-/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast), and bytes of one element.
-struct operand {
-  void* data;
-  index_t const* strides;
-  int itemsize;
-  operand() = default;
-  operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
-  /// An input: only read, though held as one kind of pointer with the output.
-  operand(void const* d, index_t const* s, int bytes) : data(const_cast<void*>(d)), strides(s), itemsize(bytes) {}
-};
-
-namespace detail {
-inline constexpr int max_operands = 9; // an output and eight inputs
-
-inline bool is_contiguous(dims const& sizes, index_t const* strides) {
-  index_t expected = 1;
-  for (int d = sizes.n - 1; d >= 0; --d) {
-    if (sizes.v[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes.v[d];
-  }
-  return true;
-}
-
-template <int Bytes>
-inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
-  if (to_stride == Bytes && from_stride == Bytes) {
-    std::memcpy(to, from, static_cast<std::size_t>(n * Bytes));
-    return;
-  }
-  index_t i = 0;
-  if constexpr (Bytes >= 4)
-    if (to_stride == Bytes && from_stride == 0) { // one element repeated
-      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
-      T x;
-      std::memcpy(&x, from, Bytes);
-      for (constexpr index_t L = lanes<T>; i + L <= n; i += L) {
-        batch<T> const v(x);
-        std::memcpy(to + i * Bytes, &v, sizeof(v));
-      }
-    }
-  to += i * to_stride;
-  from += i * from_stride;
-  for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
-}
-/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
-VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
-  auto* const t = static_cast<char*>(to);
-  auto const* const s = static_cast<char const*>(from);
-  if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
-  else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
-  else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
-  else detail::gather_items<1>(t, to_stride, s, from_stride, n);
-}
-
-/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost, neighbours merged where every operand allows.
-struct walk {
-  int rank = 0, count = 0;
-  index_t size[max_rank]{}, at[max_rank]{};
-  index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
-  char* data[max_operands];               // the current row
-  int itemsize[max_operands];
-
-  VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
-    for (int k = 0; k < count; ++k) {
-      operand const& o = k == 0 ? out : in[k - 1];
-      data[k] = static_cast<char*>(o.data);
-      itemsize[k] = o.itemsize;
-    }
-    for (int d = 0; d < sizes.n; ++d) {
-      if (sizes.v[d] == 1) continue;
-      index_t s[max_operands];
-      for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
-      int place = rank;
-      while (place > 0 && is_outer(s, stride[place - 1])) --place;
-      for (int e = rank; e > place; --e) move(e, e - 1);
-      size[place] = sizes.v[d];
-      for (int k = 0; k < count; ++k) stride[place][k] = s[k];
-      ++rank;
-    }
-    merge();
-    if (rank == 0) {
-      size[0] = rank = 1;
-      for (int k = 0; k < count; ++k) stride[0][k] = itemsize[k];
-    }
-  }
-
-  /// Moves to the next row; false after the last, when everything is back at the first.
-  bool next() {
-    for (int d = rank - 2; d >= 0; --d) {
-      bool const wraps = ++at[d] == size[d];
-      if (wraps) at[d] = 0;
-      for (int k = 0; k < count; ++k) data[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
-      if (!wraps) return true;
-    }
-    return false;
-  }
-  /// Whether an operand's elements follow each other in the order of the walk.
-  bool adjacent(int k) const {
-    index_t expected = itemsize[k];
-    for (int d = rank - 1; d >= 0; expected *= size[d--])
-      if (stride[d][k] != expected) return false;
-    return true;
-  }
-  /// Whether an operand is one element, broadcast.
-  bool constant(int k) const {
-    for (int d = 0; d < rank; ++d)
-      if (stride[d][k] != 0) return false;
-    return true;
-  }
-
-private:
-  static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
-  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in neither decides.
-  bool is_outer(index_t const* a, index_t const* b) const {
-    for (int k = 0; k < count; ++k)
-      if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
-    return false;
-  }
-  void move(int to, int from) {
-    size[to] = size[from];
-    for (int k = 0; k < count; ++k) stride[to][k] = stride[from][k];
-  }
-  void merge() {
-    int last = 0;
-    for (int d = 1; d < rank; ++d) {
-      bool fits = true;
-      for (int k = 0; k < count; ++k) fits = fits && stride[last][k] == stride[d][k] * size[d];
-      index_t const n = fits ? size[last] * size[d] : size[d];
-      if (!fits) ++last;
-      move(last, d);
-      size[last] = n;
-    }
-    if (rank > 0) rank = last + 1;
-  }
-};
-
-/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
-/// neither side leaves the first cache between uses of one of its lines.
-template <int Bytes>
-VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
-  constexpr index_t tile = 32;
-  for (index_t r = 0; r < rows; r += tile)
-    for (index_t c = 0; c < cols; c += tile) {
-      index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
-      char* const t = to + r * to_row + c * to_col;
-      char const* const f = from + r * from_row + c * from_col;
-      if constexpr (Bytes >= 4)
-        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
-          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
-          constexpr index_t L = lanes<T>;
-          for (index_t i = 0; i < tile; i += L)
-            for (index_t j = 0; j < tile; j += L) {
-              batch<T> square[lanes<T>];
-              for (index_t k = 0; k < L; ++k) std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
-              kernel::transpose<T>(square);
-              for (index_t k = 0; k < L; ++k) std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
-            }
-          continue;
-        }
-      for (index_t i = 0; i < h; ++i) detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
-    }
-}
-} // namespace detail
-
-/// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
-VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
-  index_t const n = numel(sizes);
-  if (n == 0) return;
-  if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
-    std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
-    return;
-  }
-  detail::walk w(sizes, out, &in, 1);
-  int const inner = w.rank - 1;
-  int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
-  for (int d = 0; d < inner; ++d)
-    if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
-  if (across < 0) {
-    do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
-    while (w.next());
-    return;
-  }
-  index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
-  w.size[across] = 1; // the walk stays on the other dimensions
-  do {
-    auto const tiles = in.itemsize == 4 ? detail::copy_tiles<4> : in.itemsize == 8 ? detail::copy_tiles<8> : in.itemsize == 2 ? detail::copy_tiles<2> : detail::copy_tiles<1>;
-    tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
-  } while (w.next());
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/pointwise.hpp
-/// @file
-/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes, strides and broadcasting.
-namespace varve::kernel {
-
-/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the inputs.
-using loop = void (*)(std::size_t n, void* out, void const* const* in);
-
-/// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
-template <class F>
-concept scalar_only = requires { requires F::scalar_only; };
-
-namespace detail {
-template <class V, std::size_t>
-using same = V;
-template <class F, class V, std::size_t... I>
-constexpr bool maps_batches(std::index_sequence<I...>) {
-  return requires(F const& f, same<V, I> const&... x) {
-    { f(x...) } -> std::convertible_to<V>;
-  };
-}
-/// Whether `F` is run on batches of `In`.
-template <class Out, class In, class F, int Arity>
-constexpr bool vectorized() {
-  if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
-  else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
-}
-/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
-/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
-template <class T, int Arity>
-VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
-  constexpr std::size_t L = lanes<T>;
-  T last[L], filled[Arity][L];
-  void const* p[Arity];
-  if (n > L) {
-#pragma GCC unroll 4
-    for (int k = 0; k < Arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
-    f(L, last, p);
-    f(n - n % L, out, in);
-    std::memcpy(out + (n - L), last, sizeof(last));
-    return;
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < Arity; ++k) {
-    kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
-    p[k] = filled[k];
-  }
-  f(L, last, p);
-  detail::copy_first(out, last, n);
-}
-template <class T>
-using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-
-/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
-template <class Out, class In>
-inline constexpr bool masked = [] {
-  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
-  else return false;
-}();
-
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
-template <class Out, class In, class F, class... P>
-VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  F const f{};
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
-    for (std::size_t i = 0; i < n; i += lanes<In>) {
-      std::size_t const left = n - i < lanes<In> ? n - i : lanes<In>;
-      kernel::store_first<In>(out + i, left, batch<In>(f(kernel::load_first(in + i, left)...)));
-    }
-  else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
-    for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
-  else
-    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
-}
-template <class Out, class In, class F, std::size_t... I>
-VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
-  detail::run<Out, In, F>(n, static_cast<Out*>(out), static_cast<In const*>(in[I])...);
-}
-} // namespace detail
-
-/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
-/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
-template <class Out, class In, class F, int Arity>
-__attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
-  if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
-    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
-  detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
-}
-
-namespace detail {
-inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
-
-/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
-VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
-  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
-  index_t const n = w.size[w.rank - 1];
-  index_t const* stride = w.stride[w.rank - 1];
-  bool direct = true;
-  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
-  do {
-    for (index_t i = 0; i < n; i += direct ? n : block) {
-      index_t const m = direct || n - i < block ? n - i : block;
-      void* p[max_operands];
-      for (int k = 0; k < w.count; ++k) {
-        char* const source = w.data[k] + i * stride[k];
-        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
-        if (k == 0 || p[k] == source || repeated[k] == source) continue;
-        bool const broadcast = stride[k] == 0;
-        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m, w.itemsize[k]);
-        repeated[k] = broadcast ? source : nullptr;
-      }
-      f(static_cast<std::size_t>(m), p[0], p + 1);
-      if (p[0] == packed[0]) detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
-    }
-  } while (w.next());
-}
-
-/// Short rows: as many as fit are packed together.
-VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
-  char* target[block];
-  index_t const n = w.size[w.rank - 1], rows = block / n;
-  index_t const* stride = w.stride[w.rank - 1];
-  bool adjacent[max_operands], constant[max_operands];
-  char* start[max_operands];
-  for (int k = 0; k < w.count; ++k) {
-    adjacent[k] = w.adjacent(k);
-    constant[k] = k > 0 && w.constant(k);
-    start[k] = w.data[k];
-    if (constant[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
-  }
-  for (bool more = true; more;) {
-    index_t r = 0;
-    for (; more && r < rows; ++r) {
-      target[r] = w.data[0];
-      for (int k = 1; k < w.count; ++k)
-        if (!adjacent[k] && !constant[k]) detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
-      more = w.next();
-    }
-    void* p[max_operands];
-    for (int k = 0; k < w.count; ++k) {
-      p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
-      start[k] += r * n * w.itemsize[k];
-    }
-    f(static_cast<std::size_t>(r * n), p[0], p + 1);
-    if (!adjacent[0])
-      for (index_t i = 0; i < r; ++i) detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
-  }
-}
-} // namespace detail
-
-/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an
-/// empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor itself.
-VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
-  index_t const n = numel(sizes);
-  if (n == 0) return;
-  bool contiguous = detail::is_contiguous(sizes, out.strides);
-  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
-  if (contiguous) {
-    void const* p[detail::max_operands];
-    for (int k = 0; k < count; ++k) p[k] = in[k].data;
-    return f(static_cast<std::size_t>(n), out.data, p);
-  }
-  detail::walk w(sizes, out, in, count);
-  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
-  else detail::pointwise_short_rows(w, f);
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/convert.hpp
-/// @file
-/// Conversion between the six element types.
-namespace varve::kernel {
-
-/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the smallest integer of 32 or 64 bits, as
-/// x86 has it; uint8 takes the low bits of that), integers wrap.
-template <class To, class From>
-constexpr To cast(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
-    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
-    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
-  } else return static_cast<To>(x);
-}
-
-namespace detail {
-template <class To, class From>
-struct cast_element {
-  To operator()(From x) const { return kernel::cast<To>(x); }
-};
-template <class To>
-loop convert_from(dtype from) {
-  return on_dtype(from, "convert", []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
-}
-} // namespace detail
-
-/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only to cost nothing unless used.)
-template <class = void>
-VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
-  return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
-}
-/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands must be those of the dtypes.
-template <class = void>
-void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
-  if (to == from) kernel::copy_strided(sizes, out, in);
-  else kernel::pointwise(sizes, out, &in, 1, kernel::convert_loop<>(to, from));
-}
-
-} // namespace varve::kernel
-
-// ---- varve/dispatch/tensor_eval.hpp
-namespace varve {
-
-namespace detail {
-/// How the elements of a tensor are laid out, for kernels that walk over a broadcast shape.
-inline kernel::operand operand_of(tensor const& t, index_t const* strides) { return {t.raw(), strides, itemsize(t.dtype())}; }
-
-/// A copy in another dtype, contiguous.
-VARVE_NOINLINE inline tensor converted(tensor const& t, dtype type) {
-  tensor r = tensor::empty(t.sizes(), type);
-  kernel::convert<>(t.sizes(), operand_of(r, r.strides().v), type, operand_of(t, t.strides().v), t.dtype());
-  return r;
-}
-/// The tensor itself when its elements follow one another, else a copy.
-VARVE_NOINLINE inline tensor contiguous_copy(tensor const& t) {
-  tensor r = tensor::empty(t.sizes(), t.dtype());
-  kernel::copy_strided(t.sizes(), operand_of(r, r.strides().v), operand_of(t, t.strides().v));
-  return r;
-}
-
-/// What the driver of elementwise operators needs to know of one, so that it exists once for all.
-struct pointwise_info {
-  char const* name;
-  int arity;
-  int conditions;
-  bool floating, comparison;
-  /// Contiguous kernels by computing dtype; null where there is none.
-  kernel::loop loops[10];
-};
-
-template <class Tag>
-struct pointwise_functor {
-  template <class... V>
-  VARVE_INLINE constexpr auto operator()(V const&... v) const {
-    return rules<Tag>::kernel(v...);
-  }
-};
-template <class Tag, class T>
-constexpr kernel::loop pointwise_loop() {
-  using R = rules<Tag>;
-  if constexpr (R::promote == promotion::floating && !std::is_floating_point_v<T>) return nullptr;
-  else if constexpr (std::is_same_v<T, bool> && requires { requires !R::accepts_bool; }) return nullptr;
-  else if constexpr (R::promote == promotion::comparison) return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
-  else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
-}
-template <class Tag>
-inline constexpr pointwise_info info_of{Tag::op_name,
-                                        rules<Tag>::arity,
-                                        rules<Tag>::conditions,
-                                        rules<Tag>::promote == promotion::floating,
-                                        rules<Tag>::promote == promotion::comparison,
-                                        {pointwise_loop<Tag, bool>(), pointwise_loop<Tag, std::uint8_t>(), pointwise_loop<Tag, std::int32_t>(),
-                                         pointwise_loop<Tag, std::int64_t>(), nullptr, nullptr, pointwise_loop<Tag, float>(), pointwise_loop<Tag, double>(), nullptr, nullptr}};
-
-VARVE_NOINLINE inline dtype pointwise_type(pointwise_info const& f, tensor const* const* x) {
-  meta const first = meta_of(*x[f.conditions]);
-  dtype t = first.type;
-  if (f.arity - f.conditions == 2) t = result_type(first, meta_of(*x[f.conditions + 1]));
-  if (f.arity - f.conditions == 3) t = result_type(first, meta_of(*x[f.conditions + 1]), meta_of(*x[f.conditions + 2]));
-  return f.floating && category(t) < 2 ? default_dtype : t;
-}
-
-/// The general case: operands of other dtypes are converted, shapes broadcast.
-VARVE_NOINLINE inline tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
-  constexpr int most = 4;
-  tensor const* in[most];
-  tensor copies[most];
-  dtype const t = pointwise_type(f, x);
-  bool number = true;
-  dims sizes;
-  for (int k = 0; k < f.arity; ++k) {
-    in[k] = x[k];
-    number = number && x[k]->is_number();
-    if (x[k]->dtype() != t) {
-      copies[k] = converted(*x[k], t);
-      in[k] = &copies[k];
-    }
-    sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
-  }
-  kernel::loop const loop = f.loops[static_cast<int>(t)];
-  if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
-  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  dims strides[most];
-  kernel::operand o[most];
-  for (int k = 0; k < f.arity; ++k) {
-    strides[k] = broadcast_strides(in[k]->sizes(), in[k]->strides(), sizes);
-    o[k] = operand_of(*in[k], strides[k].v);
-  }
-  kernel::pointwise(sizes, operand_of(out, out.strides().v), o, f.arity, loop);
-  if (number) out.mark_number();
-  return out;
-}
-/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
-VARVE_NOINLINE inline tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
-  tensor const& first = *x[0];
-  dtype const t = first.dtype();
-  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
-  kernel::loop const loop = f.loops[static_cast<int>(t)];
-  if (!flat || !loop) [[unlikely]]
-    return run_pointwise_general(f, x);
-  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
-  void const* p[4];
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
-  return out;
-}
-
-template <class T>
-strided<T> strided_of(tensor const& t) {
-  return {static_cast<T*>(t.raw()), t.sizes(), t.strides()};
-}
-template <class R, class T, std::size_t K>
-struct operand_element {
-  using type = T;
-};
-template <class R, class T, std::size_t K>
-  requires(R::kind == op_kind::indexing && R::arity > 1 && K == 1)
-struct operand_element<R, T, K> {
-  using type = std::int64_t;
-};
-template <class R, class T>
-struct result_element {
-  using type = T;
-};
-template <class R, class T>
-  requires requires { typename R::template result<T>; }
-struct result_element<R, T> {
-  using type = typename R::template result<T>;
-};
-
-template <class Tag, class... X>
-VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
-  using R = rules<Tag>;
-  meta const in[] = {meta_of(x)..., meta{}};
-  meta const m = R::shape(at, in, sizeof...(X));
-  tensor out = tensor::empty(m.sizes, m.type);
-  return [&]<std::size_t... K>(std::index_sequence<K...>) {
-    on_dtype(nth<0>(x...).dtype(), Tag::op_name, [&]<class T>() {
-      R::compute(at, strided_of<typename result_element<R, T>::type>(out), strided_of<typename operand_element<R, T, K>::type const>(x)...);
-    });
-    return out;
-  }(std::index_sequence_for<X...>{});
-}
-} // namespace detail
-
-/// Computes an operator on tensors that no transform or mode watches: elementwise operators by their kernels, views by sharing storage, all others by `compute`.
-template <class Op, class... X>
-tensor evaluate_tensor(Op const& op, X const&... x) {
-  using tag = typename Op::tag;
-  using R = rules<tag>;
-  if constexpr (requires { R::make(op.boxed(), x...); }) {
-    return R::make(op.boxed(), x...);
-  } else if constexpr (R::kind == op_kind::pointwise) {
-    tensor const* in[] = {&x...};
-    return detail::run_pointwise(detail::info_of<tag>, in);
-  } else if constexpr (detail::has_layout<R>) {
-    attributes const at = op.boxed();
-    auto const& v = nth<0>(x...);
-    layout l = R::layout_of(at, v.where());
-    if (l.expressible) return v.with_layout(l);
-    tensor const copy = detail::contiguous_copy(v);
-    return copy.with_layout(R::layout_of(at, copy.where()));
-  } else if constexpr (R::kind == op_kind::convert) {
-    return detail::converted(nth<0>(x...), static_cast<dtype>(to_dims(op.a)[0]));
-  } else {
-    return detail::compute_tensor<tag>(op.boxed(), x...);
-  }
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/table.hpp
-namespace varve {
-
-namespace detail {
-template <class Tag, int Facts>
-auto rebound(attributes const& at) {
-  if constexpr (Facts == 0) return bound<Tag>{};
-  else if constexpr (Facts == 1) return bound<Tag, dims>{at[0], {}, {}};
-  else if constexpr (Facts == 2) return bound<Tag, dims, dims>{at[0], at[1], {}};
-  else return bound<Tag, dims, dims, dims>{at[0], at[1], at[2]};
-}
-[[noreturn]] VARVE_COLD inline void no_rule(char const* op, char const* interpreter) {
-  throw missing_rule((std::string("varve: operator ") + op + " has no rule for " + interpreter + "; add it to its rules<>").c_str());
-}
-
-/// The rules of an operator instantiated on tensors: the same text as for static values.
-template <class Tag, int Facts>
-struct erased {
-  using R = rules<Tag>;
-  static constexpr std::size_t arity = static_cast<std::size_t>(R::arity);
-  using all = std::make_index_sequence<arity>;
-
-  static tensor eval(attributes const& at, boxed_args const& x) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(rebound<Tag, Facts>(at), x[static_cast<int>(K)]...); }(all{});
-  }
-  template <std::size_t I, std::size_t... K>
-  static tensor jvp_at(attributes const& at, tensor const& d, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
-    if constexpr (requires { R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...); }) return R::jvp(arg<I>, rebound<Tag, Facts>(at), d, y, x[static_cast<int>(K)]...);
-    else no_rule(Tag::op_name, "jvp");
-  }
-  template <std::size_t I, std::size_t... K>
-  static tensor vjp_at(attributes const& at, tensor const& g, tensor const& y, boxed_args const& x, std::index_sequence<K...>) {
-    if constexpr (requires { R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...); }) return R::vjp(arg<I>, rebound<Tag, Facts>(at), g, y, x[static_cast<int>(K)]...);
-    else no_rule(Tag::op_name, "grad");
-  }
-  VARVE_COLD static tensor jvp(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x) {
-    if constexpr (!constant_to_derivatives<Tag> && has_jvp<Tag>) {
-      tensor r;
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (void)((static_cast<int>(I) == i && (r = jvp_at<I>(at, d, y, x, all{}), true)) || ...);
-      }(all{});
-      return r;
-    } else {
-      no_rule(Tag::op_name, "jvp");
-    }
-  }
-  VARVE_COLD static tensor vjp(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x) {
-    if constexpr (!constant_to_derivatives<Tag> && has_vjp<Tag>) {
-      tensor r;
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (void)((static_cast<int>(I) == i && (r = vjp_at<I>(at, g, y, x, all{}), true)) || ...);
-      }(all{});
-      return r;
-    } else {
-      no_rule(Tag::op_name, "grad");
-    }
-  }
-  VARVE_COLD static tensor batch(attributes const& at, index_t n, boxed_args const& x, bool const* batched) {
-    if constexpr (has_batch<Tag>) {
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return R::batch(rebound<Tag, Facts>(at), dims{n}, operand<tensor, bool>{x[static_cast<int>(K)], batched[K]}...);
-      }(all{});
-    } else {
-      no_rule(Tag::op_name, "vmap");
-    }
-  }
-  VARVE_COLD static tensor meta_of_result(attributes const& at, boxed_args const& x) {
-    constexpr int most = 8;
-    meta in[most];
-    for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
-    if constexpr (has_layout<R> && R::kind == op_kind::view) {
-      layout const l = R::layout_of(at, x[0].where());
-      if (l.expressible) return x[0].with_layout(l);
-    }
-    if constexpr (R::kind == op_kind::mutation) {
-      (void)R::shape(at, in, x.size());
-      return x[0];
-    } else {
-      varve::meta const m = R::shape(at, in, x.size());
-      return tensor::meta(m.sizes, m.type);
-    }
-  }
-  static op_handle const* handle_of() { return &handle<Tag>; }
-};
-
-template <class R>
-constexpr char const* schema_of() {
-  if constexpr (requires { R::schema; }) return R::schema;
-  else return "";
-}
-
-/// The kernels registered at run time for an operator; null while there are none.
-template <class Tag>
-inline constinit std::atomic<dispatch_table const*> registered{nullptr};
-
-/// Tables register themselves by name when a program first contains them.
-struct table_entry {
-  op_table const* table;
-  table_entry* next;
-};
-inline table_entry*& first_table() {
-  static table_entry* first = nullptr;
-  return first;
-}
-/// Held while the list of tables is read or changed; both are short.
-class table_lock {
-public:
-  table_lock() {
-    while (busy().test_and_set(std::memory_order_acquire)) {}
-  }
-  table_lock(table_lock const&) = delete;
-  table_lock& operator=(table_lock const&) = delete;
-  ~table_lock() { busy().clear(std::memory_order_release); }
-
-private:
-  static std::atomic_flag& busy() {
-    static std::atomic_flag flag = ATOMIC_FLAG_INIT;
-    return flag;
-  }
-};
-struct table_registration {
-  table_entry entry;
-  explicit table_registration(op_table const* t) : entry{t, nullptr} {
-    table_lock const held;
-    entry.next = first_table();
-    first_table() = &entry;
-  }
-};
-} // namespace detail
-
-/// The rules of an operator for tensors.
-template <class Tag, int Facts>
-inline constexpr op_table table{Tag::op_name,
-                                detail::schema_of<rules<Tag>>(),
-                                rules<Tag>::arity,
-                                !constant_to_derivatives<Tag>,
-                                &detail::erased<Tag, Facts>::eval,
-                                &detail::erased<Tag, Facts>::jvp,
-                                &detail::erased<Tag, Facts>::vjp,
-                                &detail::erased<Tag, Facts>::batch,
-                                &detail::erased<Tag, Facts>::handle_of,
-                                &detail::erased<Tag, Facts>::meta_of_result,
-                                &detail::registered<Tag>};
-
-namespace detail {
-template <class Tag, int Facts>
-inline table_registration const registration{&table<Tag, Facts>};
-/// The table of an operator, known to `ops::find` from the start of the program that contains it.
-template <class Tag, int Facts>
-op_table const* registered_table() {
-  (void)&registration<Tag, Facts>;
-  return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
-}
-} // namespace detail
-
-inline op_table const* ops::find(char const* name) {
-  if (std::strncmp(name, "aten::", 6) == 0) name += 6;
-  detail::table_lock const held;
-  for (auto* e = detail::first_table(); e; e = e->next)
-    if (std::strcmp(e->table->name, name) == 0) return e->table;
-  return nullptr;
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/tensor_dispatch.hpp
-namespace varve {
-
-template <>
-inline constexpr bool is_tensor_base<tensor> = true;
-
-namespace detail {
-/// An operand as a tensor: plain numbers and arrays are boxed.
-inline tensor const& as_tensor(tensor const& t) { return t; }
-template <number T>
-tensor as_tensor(T v) {
-  return tensor::from_number(v);
-}
-template <class T, index_t... D>
-tensor as_tensor(array<T, D...> const& a) {
-  return tensor::from_data(a.data, ints<D...>::to_dims());
-}
-
-/// Does a value belong to a transform that is still there to process it?
-inline bool is_alive(layer const* transforms, tensor const& t) {
-  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
-  return transforms;
-}
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
-VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
-  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    if (!(t.sizes() == t.inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = tensor(t.inner());
-  }
-  return t;
-}
-
-/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
-inline dispatch_key_set keys_of_call(boxed_args const& x) {
-  thread_state const& s = this_thread_state;
-  dispatch_key_set keys = s.included;
-  for (auto const& t : x)
-    if (t.defined()) keys |= t.keys();
-  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
-  if ((keys & backends).empty()) keys |= default_keys;
-  return keys - s.excluded;
-}
-/// The slow door: the highest key of the call decides.
-VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x) {
-  // What nothing watches goes straight to its kernel: the last step of every lowered call.
-  if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
-    unsigned keys = 0;
-    for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
-    if (!(keys & static_cast<std::uint16_t>(~default_keys.bits))) [[likely]]
-      return op.table->eval(*op.at, x);
-  }
-  return redispatch(op, keys_of_call(x), x);
-}
-
-/// The kernel proper.
-VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
-VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
-
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
-VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
-  popped const p(this_thread_state.transforms);
-  for (auto const& t : x)
-    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
-  return op(x);
-}
-
-/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
-VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
-  if (dead) {
-    boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
-    return call_boxed(op, plain);
-  }
-  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
-  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
-    for (auto const& r : t.rules)
-      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval) return call_without_rules(op, x);
-  }
-  popped const p(s.transforms);
-  return p.top().process(p.top(), op, x);
-}
-
-/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
-/// operands (MD-10).
-VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  layer_stack* const stack = s.next_mode();
-  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
-  layer const* asked = stack->top;
-  {
-    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-    key_guard const off(s.included, s.excluded | above);
-    popped const p(*stack);
-    tensor y = p.top().process(p.top(), op, x);
-    if (y.defined()) [[likely]]
-      return y;
-  }
-  if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept").c_str());
-}
-
-/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
-template <layer_stack thread_state::* Stack>
-VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  layer_stack& stack = s.*Stack;
-  if (!stack.top) return redispatch(op, keys.below(stack.key), x);
-  popped const p(stack);
-  tensor y = p.top().process(p.top(), op, x);
-  return y.defined() ? y : op(x);
-}
-
-/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
-VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  constexpr int most = 8;
-  subclass_type const* order[most];
-  int n = 0;
-  for (auto const& t : x) {
-    if (!t.defined() || !t.object()) continue;
-    subclass_type const* const type = &t.object()->type();
-    int at = 0;
-    bool known = false;
-    for (int k = 0; k < n; ++k) known = known || order[k] == type;
-    if (known || n == most) continue;
-    while (at < n && !type->derives_from(order[at])) ++at;
-    for (int k = n++; k > at; --k) order[k] = order[k - 1];
-    order[at] = type;
-  }
-  if (!n) return redispatch(op, keys.below(dispatch_key::subclass), x);
-  for (int k = 0; k < n; ++k) {
-    thread_state const& s = this_thread_state;
-    constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-    key_guard const off(s.included, s.excluded | above);
-    tensor y = order[k]->dispatch(op, x);
-    if (y.defined()) return y;
-  }
-  std::string tried;
-  for (int k = 0; k < n; ++k) tried += (k ? ", " : "") + std::string(order[k]->name);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": no implementation found; these subclasses declined: " + tried).c_str());
-}
-} // namespace detail
-
-inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
-
-/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
-template <>
-struct backend<detail::tensor_base> {
-  template <class Op, class... X>
-  static tensor call(Op const& op, X const&... x) {
-    return enter(op, detail::as_tensor(x)...);
-  }
-  template <class S, class T, number N>
-  static tensor full(S const& sizes, T const& type, N v);
-  /// ... of the shape and dtype of another tensor, on its backend.
-  template <number N>
-  static tensor full_on(tensor const& like, N v) {
-    tensor const* base = &like;
-    while (base->is_wrapped()) base = &base->inner();
-    constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};
-    if (!(base->keys().bits & elsewhere.bits & 0xF)) [[likely]]
-      return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
-    include_keys const there(base->keys() & elsewhere);
-    return full(like.sizes(), dims{static_cast<index_t>(like.dtype())}, v);
-  }
-  /// 0, 1, ..., n - 1 as int64.
-  template <class = void>
-  static tensor arange(tensor const& like, dims const& n);
-
-private:
-  /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-  static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
-  template <class Op, class... X>
-  static tensor enter(Op const& op, X const&... x) {
-    using tag = typename Op::tag;
-    if (this_thread_state.quiet() && !((x.keys().bits | ... | 0u) & watched) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
-      return evaluate_tensor(op, x...);
-    auto const args = [&] {
-      if constexpr (sizeof...(X) > 0) return boxed_args(x...);
-      else return boxed_args();
-    }();
-    if constexpr (Op::facts == 0) {
-      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &no_attributes}, args);
-    } else {
-      attributes const at = op.boxed();
-      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &at}, args);
-    }
-  }
-};
-
-} // namespace varve
-
-// ---- varve/dispatch/registry.hpp
-namespace varve::detail {
-
-/// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough.
-struct registration_record {
-  dispatch_key key = dispatch_key::undefined;
-  boxed_kernel kernel;
-  interpreter_rule rule;
-  std::shared_ptr<void> owner; // of what kernel.self points to
-  void const* library = nullptr;
-};
-
-/// An operator that a library defined: it has a name and a schema, all else is registered.
-struct defined_operator {
-  std::string name, schema;
-  std::atomic<dispatch_table const*> registered{nullptr};
-  op_table table;
-  table_entry entry;
-
-  defined_operator(std::string n, operator_schema const& s)
-      : name(std::move(n)), schema([&] { std::string t = to_string(s); return t.substr(t.find('(')); }()),
-        table{name.c_str(), schema.c_str(), s.operands(), true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &registered}, entry{&table, nullptr} {}
-};
-
-/// What all libraries of the process registered, and the tables made of it. Tables in use are never changed: a new one takes their place (DK-13), and the old ones stay
-/// until the process ends, since another thread may be reading them.
-class registry {
-public:
-  static registry& instance() {
-    static registry* const r = new registry; // outlives every library, whatever the order of destruction
-    return *r;
-  }
-  std::mutex lock;
-
-  /// The registrations of one operator, by the slot all its tables share.
-  struct entry {
-    op_table const* op;
-    bool defined; // by a library: nothing is built in
-    std::vector<registration_record> records;
-    std::vector<std::unique_ptr<dispatch_table>> tables;
-  };
-
-  entry& of(op_table const* op, bool defined = false) {
-    for (auto& e : entries_)
-      if (e->op->registered == op->registered) return *e;
-    entries_.push_back(std::make_unique<entry>(entry{op, defined, {}, {}}));
-    return *entries_.back();
-  }
-  op_table const* define(std::string name, operator_schema const& s) {
-    definitions_.push_back(std::make_unique<defined_operator>(std::move(name), s));
-    defined_operator& d = *definitions_.back();
-    rebuild(of(&d.table, true));
-    table_lock const held;
-    d.entry.next = first_table();
-    first_table() = &d.entry;
-    return &d.table;
-  }
-  /// The operator is not found any more; what holds its handle may still call it, and is told that it has no kernel.
-  void forget(op_table const* op) {
-    table_lock const held;
-    for (table_entry** e = &first_table(); *e; e = &(*e)->next)
-      if ((*e)->table == op) {
-        *e = (*e)->next;
-        return;
-      }
-  }
-  void add_fallback(registration_record r) {
-    for (auto const& f : fallbacks_)
-      if (f.key == r.key) throw dispatch_error((std::string("varve: a fallback for ") + name(r.key) + " is registered already").c_str());
-    fallbacks_.push_back(std::move(r));
-    rebuild_all();
-  }
-  /// Takes back what a library registered.
-  void remove(void const* library) {
-    std::erase_if(fallbacks_, [&](auto const& r) { return r.library == library && retire(r); });
-    for (auto& e : entries_) std::erase_if(e->records, [&](auto const& r) { return r.library == library && retire(r); });
-    rebuild_all();
-  }
-  void rebuild(entry& e) {
-    auto t = std::make_unique<dispatch_table>();
-    kernel_inventory fallbacks = built_in_fallbacks;
-    for (auto const& f : fallbacks_) {
-      fallbacks.fallthrough &= ~kernel_inventory::bit(f.key);
-      fallbacks.direct &= ~kernel_inventory::bit(f.key);
-      f.kernel.call ? fallbacks.add(f.key) : fallbacks.skip(f.key);
-    }
-    if (!e.defined) t->kernels = built_in_kernels;
-    int rules = 0;
-    for (auto const& r : e.records) {
-      if (r.rule.call) t->rules[rules++] = r.rule;
-      else if (r.kernel.call) t->kernels.add(r.key);
-      else t->kernels.skip(r.key);
-    }
-    auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
-      for (auto const& r : e.records)
-        if (r.key == k && r.kernel.call) return &r.kernel;
-      return nullptr;
-    };
-    auto const fallback_for = [&](dispatch_key k) {
-      for (auto const& f : fallbacks_)
-        if (f.key == k) return f.kernel;
-      return unregistered.at[static_cast<int>(k)];
-    };
-    for (int i = 1; i < dispatch_key_count; ++i) {
-      auto const k = static_cast<dispatch_key>(i);
-      boxed_kernel& f = t->at[i];
-      switch (resolve(t->kernels, fallbacks, k)) {
-        case resolution::direct: f = registered_for(k) ? *registered_for(k) : unregistered.at[i]; break;
-        case resolution::composite_explicit_non_functional: f = *registered_for(dispatch_key::composite_explicit_non_functional); break;
-        case resolution::composite_explicit: f = *registered_for(dispatch_key::composite_explicit); break;
-        case resolution::composite_implicit: f = *registered_for(dispatch_key::composite_implicit); break;
-        case resolution::autograd: f = *registered_for(dispatch_key::autograd); break;
-        case resolution::fallback: f = fallback_for(k); break;
-        case resolution::fallthrough: f = {}; break;
-        default: f = {&no_kernel, t.get()}; break;
-      }
-    }
-    t->at[0] = {&no_kernel, t.get()};
-    t->stops = stops_of(t->kernels, fallbacks);
-    if (boxed_kernel const* c = registered_for(dispatch_key::composite_implicit); c && e.defined) t->composite = *c;
-    bool const nothing = !e.defined && e.records.empty() && fallbacks_.empty();
-    e.op->registered->store(nothing ? nullptr : t.get(), std::memory_order_release);
-    e.tables.push_back(std::move(t));
-  }
-
-private:
-  void rebuild_all() {
-    {
-      table_lock const held;
-      for (table_entry* t = first_table(); t; t = t->next) (void)of(t->table);
-    }
-    for (auto& e : entries_) rebuild(*e);
-  }
-  bool retire(registration_record const& r) {
-    retired_.push_back(r.owner); // a call under way may still be in it
-    return true;
-  }
-  std::vector<std::unique_ptr<entry>> entries_;
-  std::vector<std::unique_ptr<defined_operator>> definitions_;
-  std::vector<registration_record> fallbacks_;
-  std::vector<std::shared_ptr<void>> retired_;
-};
-
-} // namespace varve::detail
-
-// ---- varve/dispatch/library.hpp
-namespace varve {
-
-class interpreter;
-/// The kinds of transform that a rule can be registered for (FS-16).
-enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
-constexpr char const* name(transform_type t) {
-  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
-  return names[static_cast<int>(t)];
-}
-
-namespace detail {
-template <class F>
-struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
-template <class R, class... A>
-struct unboxed_parameters<R (*)(A...)> {
-  static constexpr int tensors = (0 + ... + std::is_same_v<std::remove_cvref_t<A>, tensor>);
-  static constexpr int facts = (0 + ... + std::is_same_v<std::remove_cvref_t<A>, dims>);
-  static_assert(tensors + facts == sizeof...(A), "varve: a kernel takes tensors, then attributes as dims");
-  static_assert(std::is_convertible_v<R, tensor>, "varve: a kernel returns a tensor");
-  template <class F>
-  static tensor call(F& f, boxed_op const& op, boxed_args const& x) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const at = [&]<int I>(std::integral_constant<int, I>) -> decltype(auto) {
-        if constexpr (I < tensors) return (x[I]);
-        else return (op.at->fact[I - tensors]);
-      };
-      return static_cast<tensor>(f(at(std::integral_constant<int, static_cast<int>(K)>{})...));
-    }(std::make_index_sequence<sizeof...(A)>{});
-  }
-};
-template <class R, class C, class... A>
-struct unboxed_parameters<R (C::*)(A...)> : unboxed_parameters<R (*)(A...)> {};
-template <class R, class C, class... A>
-struct unboxed_parameters<R (C::*)(A...) const> : unboxed_parameters<R (*)(A...)> {};
-
-template <class F>
-concept keyed_kernel = requires(F& f, boxed_op const& op, dispatch_key_set k, boxed_args const& x) { static_cast<tensor>(f(op, k, x)); };
-template <class F>
-concept simple_boxed_kernel = requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
-
-template <class F>
-tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  F& f = *static_cast<F*>(self);
-  if constexpr (keyed_kernel<F>) return f(op, keys, x);
-  else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
-  else return (void)keys, unboxed_parameters<F>::call(f, op, x);
-}
-} // namespace detail
-
-/// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on destruction all of it is taken back.
-/// Names without `::` belong to the library's own namespace, or to varve's operators when that is "aten". Registration is safe against calls on other threads; a call
-/// under way may end in the kernel it found.
-class library {
-public:
-  explicit library(std::string name) : name_(std::move(name)) {}
-  library(library const&) = delete;
-  library& operator=(library const&) = delete;
-  ~library() {
-    std::lock_guard const held(all().lock);
-    for (op_table const* op : defined_) all().forget(op);
-    all().remove(this);
-  }
-
-  /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`. Kernels come by `impl`.
-  op_table const* def(std::string_view schema) {
-    operator_schema s = operator_schema::parse(schema);
-    std::string const full = qualified(s.name);
-    if (s.operands() > 8 || s.attributes() > attributes::capacity) throw value_error(("varve: operator " + full + " has more than 8 operands or 3 attributes").c_str());
-    if (ops::find(full.c_str())) throw dispatch_error(("varve: operator " + full + " is defined already").c_str());
-    std::lock_guard const held(all().lock);
-    defined_.push_back(all().define(full, s));
-    return defined_.back();
-  }
-  /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op const&, boxed_args const&)`; or
-  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the operator is unknown, when another kernel is
-  /// registered for the key, or when the kernel's parameters are not those of the schema.
-  template <class F>
-  void impl(std::string_view op, dispatch_key key, F kernel) {
-    op_table const* const t = known(op);
-    if constexpr (!detail::keyed_kernel<F> && !detail::simple_boxed_kernel<F>) {
-      using P = detail::unboxed_parameters<F>;
-      operator_schema const s = operator_schema::parse(std::string(t->name) + t->schema);
-      if (P::tensors != t->arity || P::facts > s.attributes())
-        throw dispatch_error(("varve: a kernel for " + to_string(s) + " takes " + std::to_string(P::tensors) + " tensors and " + std::to_string(P::facts) + " attributes").c_str());
-    }
-    add(t, make(key, std::move(kernel)));
-  }
-  /// Calls of the operator pass over the key.
-  void fallthrough(std::string_view op, dispatch_key key) { add(known(op), {key, {}, {}, {}, this}); }
-  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args const&)`, called with the transform still on the stack.
-  template <class F, class I = interpreter>
-  void impl(std::string_view op, transform_type type, F rule) {
-    auto owner = std::make_shared<F>(std::move(rule));
-    detail::registration_record r;
-    r.rule = {[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor { return (*static_cast<F*>(self))(I(l), o, x); }, owner.get(), varve::name(type)};
-    r.owner = owner;
-    r.library = this;
-    add(known(op), std::move(r));
-  }
-  /// Registers a boxed kernel for all operators that have none at the key.
-  template <class F>
-  void fallback(dispatch_key key, F kernel) {
-    static_assert(detail::keyed_kernel<F> || detail::simple_boxed_kernel<F>, "varve: a fallback is boxed: (boxed_op const&, dispatch_key_set, boxed_args const&)");
-    std::lock_guard const held(all().lock);
-    all().add_fallback(make(key, std::move(kernel)));
-  }
-  void fallthrough(dispatch_key key) {
-    std::lock_guard const held(all().lock);
-    all().add_fallback({key, {}, {}, {}, this});
-  }
-
-private:
-  static detail::registry& all() { return detail::registry::instance(); }
-  std::string qualified(std::string_view op) const {
-    if (op.find("::") != op.npos || name_ == "aten") return std::string(op);
-    return name_ + "::" + std::string(op);
-  }
-  op_table const* known(std::string_view op) const {
-    op_table const* t = ops::find(qualified(op).c_str());
-    if (!t) throw dispatch_error(("varve: there is no operator " + qualified(op) + "; define it first, or call it once so that the program contains it").c_str());
-    return t;
-  }
-  template <class F>
-  detail::registration_record make(dispatch_key key, F kernel) {
-    auto owner = std::make_shared<F>(std::move(kernel));
-    return {key, {&detail::run_kernel<F>, owner.get()}, {}, owner, this};
-  }
-  void add(op_table const* t, detail::registration_record r) {
-    std::lock_guard const held(all().lock);
-    auto& e = all().of(t);
-    int rules = 0;
-    for (auto const& o : e.records) {
-      rules += o.rule.call != nullptr;
-      bool const same = r.rule.call ? o.rule.call && std::strcmp(o.rule.kind, r.rule.kind) == 0 : !o.rule.call && o.key == r.key;
-      if (same) throw dispatch_error((std::string("varve: operator ") + t->name + " has a kernel registered for " + (r.rule.call ? r.rule.kind : varve::name(r.key)) + " already").c_str());
-    }
-    if (r.rule.call && rules == dispatch_table::most_rules) throw dispatch_error("varve: too many rules registered for one operator");
-    e.records.push_back(std::move(r));
-    all().rebuild(e);
-  }
-  std::string name_;
-  std::vector<op_table const*> defined_;
-};
-
-template <class... X>
-tensor ops::call(char const* name, X const&... x) {
-  op_table const* const t = find(name);
-  if (!t) throw dispatch_error((std::string("varve: there is no operator ") + name).c_str());
-  boxed_args args;
-  attributes at;
-  auto const take = [&](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, dims>) {
-      if (at.count == attributes::capacity) throw dispatch_error("varve: more than three attributes");
-      at.fact[at.count++] = v;
-    } else {
-      args.push_back(detail::as_tensor(v));
-    }
-  };
-  (take(x), ...);
-  if (args.size() != t->arity) throw dispatch_error((std::string("varve: ") + name + t->schema + " was called with " + std::to_string(args.size()) + " operands").c_str());
-  return boxed_op{t, &at}(args);
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/higher_order.hpp
-namespace varve {
-
-/// A function among the operands of a higher-order operator: tensors to tensors. Copies share it.
-using boxed_function = std::function<boxed_args(boxed_args const&)>;
-
-class higher_order_operator;
-
-/// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its functions (HO-19: results are flat).
-struct boxed_hop {
-  higher_order_operator* op;
-  std::vector<boxed_function> functions;
-  char const* name() const;
-  /// The same call of other functions.
-  boxed_hop with(std::vector<boxed_function> f) const { return {op, std::move(f)}; }
-  /// Lowers: hands the call to the next interpreter of the thread.
-  boxed_args operator()(boxed_args const& x) const;
-};
-
-/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode, and type of subclass (HO-3). What has no rule
-/// refuses the call with an error that names both. Registering is safe against calls on other threads.
-class higher_order_operator {
-public:
-  explicit higher_order_operator(char const* name) : name_(name), rules_(std::make_shared<std::vector<rule> const>()) {
-    table_lock_t const held(list().lock);
-    list().all.push_back(this);
-  }
-  higher_order_operator(higher_order_operator const&) = delete;
-  higher_order_operator& operator=(higher_order_operator const&) = delete;
-  ~higher_order_operator() {
-    table_lock_t const held(list().lock);
-    std::erase(list().all, this);
-  }
-
-  char const* name() const { return name_; }
-  /// Null when there is none of that name.
-  static higher_order_operator* find(char const* name) {
-    table_lock_t const held(list().lock);
-    for (auto* o : list().all)
-      if (std::strcmp(o->name_, name) == 0) return o;
-    return nullptr;
-  }
-
-  /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
-  template <class F>
-  void impl(dispatch_key key, F f) {
-    add({nullptr, key, [f](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); }, varve::name(key)});
-  }
-  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer::kind`; the transform is on the stack while it runs: `lower` hides it.
-  template <class F, class I = interpreter>
-  void impl(char const* kind, F f) {
-    add({nullptr, dispatch_key::transform, [f](void* l, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(I(*static_cast<layer*>(l)), op, x); }, kind});
-  }
-  template <class F>
-  void impl(transform_type type, F f) {
-    impl(varve::name(type), std::move(f));
-  }
-  /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the stack (HO-5).
-  template <class Mode, class F>
-  void impl_mode(F f) {
-    add({&name_of_type<Mode>, dispatch_key::dispatch_mode, [f](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(*static_cast<Mode*>(m), op, x); },
-         name_of_type<Mode>.c_str()});
-  }
-  /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
-  template <class F>
-  void impl_subclass(subclass_type const& type, F f) {
-    add({&type, dispatch_key::subclass, [f](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); }, type.name});
-  }
-  /// Keys that a call passes over unless something is registered for them (HO-2).
-  static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back};
-  bool has(dispatch_key key) const {
-    for (auto const& r : *snapshot())
-      if (!r.type && r.key == key && r.name == varve::name(key)) return true;
-    return false;
-  }
-
-  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) { return call({this, std::move(functions)}, x); }
-  /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
-  boxed_args call(boxed_hop const& op, boxed_args const& x) { return redispatch(op, detail::keys_of_call(x), x); }
-  /// ... from the highest of some keys on.
-  boxed_args redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x);
-
-private:
-  struct rule {
-    void const* type; // of a mode or subclass
-    dispatch_key key;
-    std::function<boxed_args(void*, boxed_hop const&, boxed_args const&)> call;
-    char const* name; // of the kind, the key or the type
-  };
-  using rules_t = std::shared_ptr<std::vector<rule> const>;
-  using table_lock_t = std::lock_guard<std::mutex>;
-  struct operators {
-    std::mutex lock;
-    std::vector<higher_order_operator*> all;
-  };
-  static operators& list() {
-    static operators* const l = new operators; // outlives every operator
-    return *l;
-  }
-  rules_t snapshot() const {
-    table_lock_t const held(lock_);
-    return rules_;
-  }
-  void add(rule r) {
-    table_lock_t const held(lock_);
-    for (auto const& o : *rules_)
-      if (o.key == r.key && o.type == r.type && std::strcmp(o.name, r.name) == 0)
-        throw dispatch_error((std::string("varve: ") + name_ + " has a rule registered for " + r.name + " already").c_str());
-    auto next = std::make_shared<std::vector<rule>>(*rules_);
-    next->push_back(std::move(r));
-    rules_ = std::move(next);
-  }
-  static rule const* search(rules_t const& rules, dispatch_key key, void const* type, char const* name) {
-    for (auto const& r : *rules)
-      if (r.key == key && r.type == type && (type || std::strcmp(r.name, name) == 0)) return &r;
-    return nullptr;
-  }
-  [[noreturn]] void refuse(char const* what, char const* who) const {
-    throw missing_rule((std::string("varve: no rule registered for the higher-order operator ") + name_ + " and the " + what + " " + who).c_str());
-  }
-  boxed_args call_transform(rules_t const& rules, boxed_hop const& op, boxed_args const& x);
-  boxed_args call_mode(rules_t const& rules, boxed_hop const& op, layer_stack& stack, boxed_args const& x);
-  boxed_args call_subclass(rules_t const& rules, boxed_hop const& op, boxed_args const& x);
-
-  char const* name_;
-  mutable std::mutex lock_;
-  rules_t rules_;
-};
-
-inline char const* boxed_hop::name() const { return op->name(); }
-inline boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
-
-namespace detail {
-/// Puts a layer back on its stack around a function that it handed down, as it stood before.
-class reentered {
-public:
-  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
-    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
-    set_top(stack_, &l);
-  }
-  reentered(reentered const&) = delete;
-  reentered& operator=(reentered const&) = delete;
-  ~reentered() {
-    if (layer_.below != below_) layer_.below = below_;
-    set_top(stack_, top_);
-  }
-
-private:
-  layer_stack& stack_;
-  layer& layer_;
-  layer *top_, *below_;
-};
-} // namespace detail
-
-inline boxed_args higher_order_operator::call_transform(rules_t const& rules, boxed_hop const& op, boxed_args const& x) {
-  layer_stack& stack = this_thread_state.transforms;
-  boxed_args alive;
-  for (auto const& t : x) alive.push_back(detail::unwrap_dead(stack.top, t));
-  rule const* r = search(rules, dispatch_key::transform, nullptr, stack.top->kind);
-  if (!r) refuse("transform", stack.top->kind);
-  return r->call(stack.top, op, alive);
-}
-
-inline boxed_args higher_order_operator::call_mode(rules_t const& rules, boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
-  thread_state const& s = this_thread_state;
-  constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-  key_guard const off(s.included, stack.key == dispatch_key::dispatch_mode ? s.excluded | above : s.excluded);
-  popped const p(stack);
-  layer& mode = p.top();
-  if (rule const* r = search(rules, dispatch_key::dispatch_mode, mode.type, "")) return r->call(mode.object, op, x);
-  if (!mode.process_hop) refuse("mode", mode.kind);
-  // What the functions do is seen by the mode as well, as on static values.
-  std::vector<boxed_function> inside;
-  for (auto const& f : op.functions)
-    inside.push_back([f, &stack, &mode](boxed_args const& a) {
-      detail::reentered const on(stack, mode);
-      return f(a);
-    });
-  return mode.process_hop(mode, op.with(std::move(inside)), x);
-}
-
-inline boxed_args higher_order_operator::call_subclass(rules_t const& rules, boxed_hop const& op, boxed_args const& x) {
-  char const* tried = "";
-  for (auto const& t : x) {
-    if (!t.defined() || !t.object()) continue;
-    for (auto const* type = &t.object()->type(); type; type = type->base)
-      if (rule const* r = search(rules, dispatch_key::subclass, type, "")) return r->call(nullptr, op, x);
-    tried = t.object()->type().name;
-  }
-  refuse("subclass", tried);
-}
-
-inline boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  rules_t const rules = snapshot();
-  while (true) {
-    dispatch_key const k = keys.highest();
-    if (k == dispatch_key::undefined) refuse("backend", varve::name(k));
-    layer_stack* const stack = k == dispatch_key::function_mode ? &s.functions : k == dispatch_key::pre_dispatch ? &s.pre_dispatch : k == dispatch_key::dispatch_mode ? s.next_mode() : nullptr;
-    if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(rules, op, *stack, x);
-    if (k == dispatch_key::transform) {
-      bool wrapped = false;
-      for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
-      if (s.transforms.top) return call_transform(rules, op, x);
-      if (wrapped) {
-        boxed_args plain;
-        for (auto const& t : x) plain.push_back(detail::unwrap_dead(nullptr, t));
-        return call(op, plain);
-      }
-    }
-    if (k == dispatch_key::subclass) return call_subclass(rules, op, x);
-    if (rule const* r = search(rules, k, nullptr, varve::name(k))) return r->call(nullptr, op, x);
-    if (is_backend(k)) {
-      if (rule const* r = search(rules, dispatch_key::composite_explicit, nullptr, varve::name(dispatch_key::composite_explicit))) return r->call(nullptr, op, x);
-      refuse("backend", varve::name(k));
-    }
-    keys = keys.below(k);
-  }
-}
-
-} // namespace varve
-
-// ---- varve/dispatch/composite.hpp
-namespace varve {
-
-namespace detail {
-/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
-inline bool public_calls_are_watched() {
-  thread_state const& s = this_thread_state;
-  return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
-}
-
-template <class A>
-inline constexpr bool is_dynamic_operand = [] {
-  if constexpr (value<A>) return is_tensor_base<base_of<A>> && level_of<A> == 0;
-  else return false;
-}();
-
-/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
-template <class Tag, class... A>
-struct public_call : op_table {
-  std::tuple<A const&...> arguments;
-
-  template <std::size_t K>
-  using argument = std::tuple_element_t<K, std::tuple<A...>>;
-  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
-
-  tensor run() {
-    boxed_args x;
-    attributes at;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
-      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
-        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
-      }
-    };
-    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
-    return call_boxed({this, &at}, x);
-  }
-
-private:
-  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
-  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
-    auto const* self = static_cast<public_call const*>(op.table);
-    int k = 0;
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
-        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
-        else return std::get<I>(self->arguments);
-      };
-      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
-      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
-    }(std::index_sequence_for<A...>{});
-  }
-  static constexpr dispatch_table make_table() {
-    dispatch_table t = unregistered;
-    for (auto& f : t.at) f = {&body};
-    place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
-    place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
-    t.stops = dispatch_key_set::full();
-    return t;
-  }
-  static constexpr dispatch_table kernels = make_table();
-  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
-};
-} // namespace detail
-
-/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
-template <class Tag>
-struct composite_operator {
-  template <class... A>
-  constexpr auto operator()(A const&... a) const {
-    if constexpr ((detail::is_dynamic_operand<A> || ...))
-      if (detail::public_calls_are_watched()) [[unlikely]]
-        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
-    return Tag::body(a...);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/rule/broadcasting.hpp
-namespace varve {
-
-/// Equality of two facts as a fact: a type when both are types, else a `bool`.
-template <fact A, fact B>
-constexpr auto same_fact(A const& a, B const& b) {
-  if constexpr (is_ints<A> && is_ints<B>) return std::bool_constant<(A::to_dims() == B::to_dims())>{};
-  else return to_dims(a) == to_dims(b);
-}
-
-namespace detail {
-/// An attribute given by a user as a fact: `axis<1>`, an integer, a list, a flag, a dtype.
-template <class T>
-constexpr auto as_fact(T const& t) {
-  if constexpr (fact<T>) return t;
-  else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
-  else return dims(t);
-}
-inline constexpr auto identity = [](auto const& v) { return v; };
-
-/// Axes of `from` that a broadcast from `to` repeated, leading ones included.
-inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
-  dims r;
-  int const shift = from.n - to.n;
-  for (int k = 0; k < from.n; ++k)
-    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
-  return r;
-};
-} // namespace detail
-
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
-inline constexpr struct sum_to_size_t {
-  template <value G, fact S>
-  constexpr auto operator()(G const& g, S const& sizes) const {
-    return choose(
-        same_fact(shape_of(g), sizes), detail::identity,
-        [&](auto const& v) { return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes); }, g);
-  }
-} sum_to_size{};
-
-/// Repeats a value to a shape unless it has it already.
-inline constexpr struct broadcast_to_t {
-  template <value X, fact S>
-  constexpr auto operator()(X const& x, S const& sizes) const {
-    return choose(
-        same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
-  }
-} broadcast_to{};
-
-namespace detail {
-/// Two tensors of one dtype and shape, which is the common case: found without a copy of either.
-template <class A, class B>
-concept both_tensors = std::is_same_v<A, tensor> && std::is_same_v<B, tensor>;
-template <class A, class B>
-bool alike(A const& a, B const& b) {
-  return a.dtype() == b.dtype() && a.sizes() == b.sizes();
-}
-/// Gives a tangent the dtype and shape of the result it belongs to.
-template <value D, value Y>
-constexpr auto match(D const& d, Y const& y) {
-  if constexpr (both_tensors<D, Y>) {
-    if (alike(d, y)) return d;
-  }
-  return broadcast_to(to(d, type_fact(y)), shape_of(y));
-}
-/// Brings a cotangent back to the dtype and shape of the operand it belongs to.
-template <value G, value X>
-constexpr auto unmatch(G const& g, X const& x) {
-  if constexpr (both_tensors<G, X>) {
-    if (alike(g, x)) return g;
-  }
-  return to(sum_to_size(g, shape_of(x)), type_fact(x));
-}
-} // namespace detail
-
-namespace detail {
-/// Rank of an operand as its rule sees it.
-template <class V, class F>
-constexpr int logical_rank(operand<V, F> const& o) {
-  return rank_of(o.value) - static_cast<int>(static_cast<bool>(o.batched));
-}
-inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
-  dims r{sizes[0]};
-  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
-  for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
-  return r;
-};
-inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
-  dims r = sizes;
-  return r.insert(0, n[0]);
-};
-/// Axes of a value whose mapped dimension came in front.
-inline constexpr auto shifted = [](dims const& axes) {
-  dims r = axes;
-  for (int k = 0; k < r.n; ++k) ++r[k];
-  return r;
-};
-inline constexpr auto drop_first = [](dims const& sizes) {
-  dims r = sizes;
-  return r.erase(0);
-};
-template <class R, class V>
-constexpr auto rank_fact(V const& v, int less) {
-  if constexpr (is_ints<R>) return ints<R::size()>{};
-  else return dims{rank_of(v) - less};
-}
-} // namespace detail
-
-/// Rank without the mapped dimension, as a fact.
-template <class V, class F>
-constexpr auto logical_rank_fact(operand<V, F> const& o) {
-  if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
-  else return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value), ints<F::value ? 1 : 0>{});
-}
-
-/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank `rank`.
-template <class V, class F, fact R>
-constexpr auto align(operand<V, F> const& o, R const& rank) {
-  return choose(
-      o.batched, [&](auto const& v) { auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
-        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v); },
-      detail::identity, o.value);
-}
-
-/// The operand with its mapped dimension in front; one that is not mapped is repeated `n` times (a view for tensors).
-template <class V, class F, fact N>
-constexpr auto materialize(operand<V, F> const& o, N const& n) {
-  return choose(
-      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); }, o.value);
-}
-
-} // namespace varve
-
-// ---- varve/rule/linear.hpp
-namespace varve::rule {
-
-/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives `shape`, `compute`, `vjp` and `batch`.
-struct linear {
-  static constexpr int arity = 1;
-  template <class Op, value D, value Y, value X>
-  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, X const&) {
-    return op(d);
-  }
-};
-
-/// Family of operators linear in each of two operands (`mm`). The operator gives `shape`, `compute`, `vjp` and `batch`.
-struct bilinear {
-  static constexpr int arity = 2;
-  template <class Op, value D, value Y, value A, value B>
-  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, A const&, B const& b) {
-    return op(d, b);
-  }
-  template <class Op, value D, value Y, value A, value B>
-  static constexpr auto jvp(arg_t<1>, Op const& op, D const& d, Y const&, A const& a, B const&) {
-    return op(a, d);
-  }
-};
-
-/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`: static values copy along it, tensors share storage,
-/// traces take its shape. Linear; the operator gives `vjp` and `batch`.
-struct view : linear {
-  static constexpr op_kind kind = op_kind::view;
-};
-
-} // namespace varve::rule
-
-namespace varve::detail {
-/// The shape rule of a view operator: the sizes of its layout.
-template <class Rules>
-constexpr meta view_shape(attributes const& at, meta const* in) {
-  return {in[0].type, Rules::layout_of(at, contiguous_layout(in[0].sizes)).sizes, in[0].number};
-}
-} // namespace varve::detail
-
-// ---- varve/op/to.hpp
-namespace varve {
-
-/// Converts the dtype; floating to integer truncates toward zero, anything to bool is `!= 0`. Attribute {dtype}.
-template <>
-struct rules<to_t> : rule::linear {
-  static constexpr op_kind kind = op_kind::convert;
-  static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number}; }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return to(g, type_fact(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-template <value X, class T>
-constexpr auto to_t::operator()(X const& x, T const& type) const {
-  auto t = detail::as_fact(type);
-  return choose(
-      same_fact(type_fact(x), t), detail::identity, [&](auto const& v) { return bind<to_t>(t)(v); }, x);
-}
-
-} // namespace varve
-
-// ---- varve/op/reshape.hpp
-namespace varve {
-
-namespace detail {
-/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks; each new dimension must lie within one.
-constexpr layout reshaped(layout const& from, dims const& sizes) {
-  layout r = contiguous_layout(sizes);
-  r.offset = from.offset;
-  if (numel(sizes) == 0 || from.contiguous()) return r;
-  int t = sizes.n - 1;
-  index_t chunk = 1, filled = 1, step = from.strides.back();
-  for (int f = from.sizes.n - 1; f >= 0; --f) {
-    chunk *= from.sizes[f];
-    if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
-    for (; t >= 0 && (filled < chunk || sizes[t] == 1); --t) {
-      r.strides[t] = filled * step;
-      filled *= sizes[t];
-    }
-    if (filled != chunk) {
-      r.expressible = false;
-      return r;
-    }
-    if (f > 0) step = from.strides[f - 1];
-    chunk = filled = 1;
-  }
-  return r;
-}
-
-/// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
-inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
-  dims r = sizes;
-  int unknown = -1;
-  index_t known = 1;
-  for (int k = 0; k < r.n; ++k) {
-    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
-    if (r[k] != -1) known *= r[k];
-    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
-    else unknown = k;
-  }
-  if (unknown >= 0) {
-    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
-    r[unknown] = numel(from) / known;
-  }
-  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
-  return r;
-};
-} // namespace detail
-
-/// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
-template <>
-struct rules<reshape_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return reshape(g, shape_of(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return reshape(o.value, on_dims(detail::prepend, op.a, n));
-  }
-};
-
-template <value X, class S>
-constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
-  return bind<reshape_t>(on_dims(detail::resolve_shape, detail::as_fact(sizes), shape_of(x)))(x);
-}
-
-namespace detail {
-/// Reshapes unless the shape is there already.
-inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
-  return choose(
-      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
-};
-} // namespace detail
-
-/// Adds a dimension of size 1 at an axis in [-rank-1, rank].
-inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
-  static constexpr auto op_name = "unsqueeze";
-  template <value X, class A>
-  static constexpr auto body(X const& x, A const& axis) {
-    auto with = [](dims const& s, dims const& a) {
-      dims r = s;
-      return r.insert(wrap_axis(a[0], s.n + 1), 1);
-    };
-    return reshape(x, on_dims(with, shape_of(x), detail::as_fact(axis)));
-  }
-} unsqueeze{};
-
-/// Removes dimensions of size 1: all, or those of the named axes that have size 1.
-inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
-  static constexpr auto op_name = "squeeze";
-  template <value X, class A = ints<>>
-  static constexpr auto body(X const& x, A const& axes = {}) {
-    auto without = [](dims const& s, dims const& a) {
-      dims gone, r;
-      for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));
-      for (int k = 0; k < s.n; ++k)
-        if (s[k] != 1 || (a.n > 0 && !gone.contains(k))) r.push_back(s[k]);
-      return r;
-    };
-    return reshape(x, on_dims(without, shape_of(x), detail::as_fact(axes)));
-  }
-} squeeze{};
-
-} // namespace varve
-
-// ---- varve/kernel/reduce_row.hpp
-/// @file
-/// The typed loops under reductions: a contiguous row into one result, and several rows into a row of results.
-namespace varve::kernel {
-
-/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a result of an element.
-struct sum_fold {
-  template <class T>
-  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
-  template <class T>
-  static constexpr T identity() {
-    return T(0);
-  }
-  static constexpr bool repeatable = false; // whether an element may be folded in twice
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::add(a, b);
-  }
-};
-/// Product.
-struct prod_fold : sum_fold {
-  template <class T>
-  static constexpr T identity() {
-    return T(1);
-  }
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::mul(a, b);
-  }
-};
-/// Greatest element; NaN if there is one.
-struct max_fold {
-  template <class T>
-  using result = T;
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  }
-  static constexpr bool repeatable = true;
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::maximum(a, b);
-  }
-};
-/// Least element; NaN if there is one.
-struct min_fold : max_fold {
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::minimum(a, b);
-  }
-};
-/// Whether any element is not 0.
-struct any_fold {
-  template <class>
-  using result = bool;
-  template <class>
-  static constexpr bool identity() {
-    return false;
-  }
-  static constexpr bool repeatable = true;
-  static constexpr bool combine(bool a, bool b) { return a | b; }
-};
-/// Whether all elements are not 0.
-struct all_fold : any_fold {
-  template <class>
-  static constexpr bool identity() {
-    return true;
-  }
-  static constexpr bool combine(bool a, bool b) { return a & b; }
-};
-
-namespace detail {
-template <class Fold, class T>
-using result_t = typename Fold::template result<T>;
-/// Folds run on batches when elements and results are of one type.
-template <class Fold, class T>
-inline constexpr bool folds_batches = lane<T> && std::is_same_v<result_t<Fold, T>, T>;
-/// A boolean result asks `!= 0`; other results convert.
-template <class Fold, class T>
-constexpr result_t<Fold, T> to_result(T x) {
-  if constexpr (std::is_same_v<result_t<Fold, T>, bool>) return x != T(0);
-  else return static_cast<result_t<Fold, T>>(x);
-}
-
-template <class Fold, class T>
-void clear_results(index_t n, void* results) {
-  auto* const r = static_cast<result_t<Fold, T>*>(results);
-  for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
-}
-
-/// Folds a contiguous row of at least one batch in four accumulators.
-template <class Fold, class T>
-T fold_batches(index_t n, T const* p) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  V const start(Fold::template identity<T>());
-  V a = start, b = start, c = start, d = start;
-  index_t i = 0;
-  for (; i + 4 * L <= n; i += 4 * L) {
-    a = Fold::combine(a, kernel::load(p + i));
-    b = Fold::combine(b, kernel::load(p + i + L));
-    c = Fold::combine(c, kernel::load(p + i + 2 * L));
-    d = Fold::combine(d, kernel::load(p + i + 3 * L));
-  }
-  for (; i + L <= n; i += L) a = Fold::combine(a, kernel::load(p + i));
-  if (i < n && Fold::repeatable) b = Fold::combine(b, kernel::load(p + n - L)), i = n;
-  a = Fold::combine(Fold::combine(a, b), Fold::combine(c, d));
-  T r;
-  if constexpr (std::is_same_v<Fold, sum_fold>) {
-    if (i < n) a += kernel::load_first(p + i, static_cast<std::size_t>(n - i));
-    r = kernel::reduce_sum(a);
-  } else {
-    r = kernel::reduce_lanes(a, [](T x, T y) { return Fold::combine(x, y); });
-    for (; i < n; ++i) r = Fold::combine(r, p[i]);
-  }
-  return r;
-}
-/// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
-template <class Fold, class T>
-VARVE_NOINLINE T fold_halves(index_t n, T const* p) {
-  constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
-  if (n <= leaf) return detail::fold_batches<Fold>(n, p);
-  index_t const half = (n / 2 + leaf - 1) / leaf * leaf;
-  return Fold::combine(detail::fold_halves<Fold>(half, p), detail::fold_halves<Fold>(n - half, p + half));
-}
-
-/// Folds `n` contiguous elements into one result.
-template <class Fold, class T>
-void fold_row(index_t n, void const* in, void* result) {
-  auto const* const p = static_cast<T const*>(in);
-  auto r = *static_cast<result_t<Fold, T>*>(result);
-  if constexpr (folds_batches<Fold, T>) {
-    if (n >= static_cast<index_t>(lanes<T>)) {
-      *static_cast<T*>(result) = Fold::combine(r, detail::fold_halves<Fold>(n, p));
-      return;
-    }
-  }
-  for (index_t i = 0; i < n; ++i) r = Fold::combine(r, detail::to_result<Fold>(p[i]));
-  *static_cast<result_t<Fold, T>*>(result) = r;
-}
-
-/// r[j] = combine(r[j], the fold of `rows` >= 1 rows at column j).
-template <class Fold, class T>
-VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
-  index_t j = 0;
-  if constexpr (folds_batches<Fold, T>) {
-    constexpr index_t L = lanes<T>;
-    for (; j + L <= cols; j += L) {
-      T const* q = p + j;
-      batch<T> v = kernel::load(q);
-      for (index_t k = 1; k < rows; ++k) v = Fold::combine(v, kernel::load(q += stride));
-      kernel::store(r + j, Fold::combine(kernel::load(r + j), v));
-    }
-  }
-  for (; j < cols; ++j)
-    for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
-}
-inline constexpr index_t strip = 512; // columns and rows folded at a time: results and partial results stay in the first cache
-
-/// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
-template <class Fold, class T>
-VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
-  constexpr index_t some = 8;
-  if (rows > strip) {
-    result_t<Fold, T> second[strip];
-    index_t const half = (rows / 2 + strip - 1) / strip * strip;
-    detail::fold_strip<Fold>(half, stride, cols, p, r);
-    detail::fold_strip<Fold>(rows - half, stride, cols, p + half * stride, second);
-    for (index_t j = 0; j < cols; ++j) r[j] = Fold::combine(r[j], second[j]);
-    return;
-  }
-  detail::clear_results<Fold, T>(cols, r);
-  for (index_t i = 0; i < rows; i += some) detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
-}
-/// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
-template <class Fold, class T>
-void fold_columns(index_t rows, index_t stride, index_t cols, void const* in, void* results) {
-  auto* const r = static_cast<result_t<Fold, T>*>(results);
-  result_t<Fold, T> part[strip];
-  for (index_t j = 0; j < cols; j += strip) {
-    index_t const w = cols - j < strip ? cols - j : strip;
-    detail::fold_strip<Fold>(rows, stride, w, static_cast<T const*>(in) + j, part);
-    for (index_t k = 0; k < w; ++k) r[j + k] = Fold::combine(r[j + k], part[k]);
-  }
-}
-} // namespace detail
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/reduce.hpp
-/// @file
-/// Reductions over any set of axes of strided memory.
-namespace varve::kernel {
-
-/// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
-enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
-
-/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that of the input.
-constexpr dtype reduced_dtype(reduction r, dtype in) {
-  if (r == reduction::any || r == reduction::all) return dtype::bool_;
-  return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
-}
-
-namespace detail {
-/// The typed parts of one reduction; `result` points to results of its type and is folded into, not overwritten.
-struct reducer {
-  void (*clear)(index_t n, void* result);
-  void (*row)(index_t n, void const* in, void* result);
-  void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
-  int itemsize;
-};
-template <class Fold, class T>
-constexpr reducer make_reducer() {
-  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>) return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
-  else return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
-}
-template <class T>
-reducer reducer_of(reduction r) {
-  switch (r) {
-  case reduction::sum: return detail::make_reducer<sum_fold, T>();
-  case reduction::prod: return detail::make_reducer<prod_fold, T>();
-  case reduction::max: return detail::make_reducer<max_fold, T>();
-  case reduction::min: return detail::make_reducer<min_fold, T>();
-  case reduction::any: return detail::make_reducer<any_fold, T>();
-  default: return detail::make_reducer<all_fold, T>();
-  }
-}
-
-/// The sizes and strides of the axes in (or not in) a bit mask.
-struct axis_set {
-  dims sizes, strides;
-  axis_set(dims const& all, index_t const* s, unsigned axes, bool inside) {
-    for (int d = 0; d < all.n; ++d)
-      if (((axes >> d & 1u) != 0) == inside) sizes.push_back(all.v[d]), strides.push_back(s[d]);
-  }
-};
-
-VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
-  axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
-  index_t const results = numel(kept.sizes);
-  r.clear(results, out);
-  if (numel(sizes) == 0) return;
-  dims const out_strides = contiguous_strides(kept.sizes);
-  operand const source(in.data, kept.strides.v, in.itemsize);
-  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
-  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
-  index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
-  index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
-  bool const rows = step == in.itemsize || n == 1;
-  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
-    do {
-      from.data[0] = to.data[1];
-      do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
-      while (from.next());
-    } while (to.next());
-    return;
-  }
-  constexpr index_t block = 256;
-  alignas(64) unsigned char packed[block * 8];
-  do {
-    for (index_t j = 0; j < m; ++j) {
-      from.data[0] = to.data[1] + j * in_step;
-      void* const result = to.data[0] + j * to_step;
-      do {
-        if (rows) r.row(n, from.data[0], result);
-        else
-          for (index_t i = 0; i < n; i += block) {
-            index_t const k = n - i < block ? n - i : block;
-            detail::gather(packed, in.itemsize, from.data[0] + i * step, step, k, in.itemsize);
-            r.row(k, packed, result);
-          }
-      } while (from.next());
-    }
-  } while (to.next());
-}
-} // namespace detail
-
-/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order, contiguous, with `reduced_dtype`. An empty
-/// reduction gives 0, 1, false or true; for `max` and `min` it is `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
-template <class = void>
-VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
-  if (r == reduction::max || r == reduction::min)
-    for (int d = 0; d < sizes.n; ++d)
-      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0) refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
-  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes, out);
-}
-
-namespace detail {
-/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least) element; NaN wins over all.
-template <bool Greatest, class T>
-void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
-  auto const* p = static_cast<T const*>(in);
-  auto& value = *static_cast<T*>(best_value);
-  constexpr index_t block = 1024;
-  for (index_t i = 0; i < n; i += block) {
-    index_t const m = n - i < block ? n - i : block;
-    T extreme = p[i];
-    if constexpr (Greatest) fold_row<max_fold, T>(m, p + i, &extreme);
-    else fold_row<min_fold, T>(m, p + i, &extreme);
-    bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
-    if (!better) continue;
-    index_t k = i;
-    if constexpr (lane<T>)
-      if (extreme == extreme)
-        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme))) k += lanes<T>;
-    while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
-    value = extreme;
-    *best = start + k;
-  }
-}
-template <class T>
-auto extreme_finder(bool greatest) {
-  return greatest ? find_extreme<true, T> : find_extreme<false, T>;
-}
-} // namespace detail
-
-/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in row-major order. `out` receives the
-/// kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`, `torch.argmin`)
-template <class = void>
-VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
-  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
-    refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
-  auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
-  constexpr index_t block = 256;
-  alignas(64) unsigned char packed[block * 8];
-  alignas(8) unsigned char value[8];
-  auto scan = [&](char const* p, index_t n, index_t stride, index_t start, std::int64_t* best) {
-    if (stride == in.itemsize || n == 1) return find(n, p, start, value, best);
-    for (index_t i = 0; i < n; i += block) {
-      index_t const k = n - i < block ? n - i : block;
-      detail::gather(packed, in.itemsize, p + i * stride, stride, k, in.itemsize);
-      find(k, packed, start + i, value, best);
-    }
-  };
-  // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
-  bool const whole = axis < 0 || sizes.n == 0;
-  if (whole && detail::is_contiguous(sizes, in.strides)) return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
-  int const scanned = whole ? sizes.n - 1 : axis;
-  detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
-  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
-  for (index_t k = 0; k < positions; ++k) {
-    auto const* p = static_cast<char const*>(in.data);
-    index_t rest = k;
-    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--]) p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
-    scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
-  }
-}
-
-} // namespace varve::kernel
-
-// ---- varve/rule/reduction.hpp
-namespace varve {
-
-namespace detail {
-/// Axes in ascending order without negatives; none given means all. Duplicates are refused.
-inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
-  dims r;
-  if (axes.n == 0)
-    for (int k = 0; k < sizes.n; ++k) r.push_back(k);
-  for (int k = 0; k < axes.n; ++k) {
-    int const a = wrap_axis(axes[k], sizes.n);
-    if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
-    int at = r.n;
-    while (at > 0 && r[at - 1] > a) --at;
-    if (sizes.n > 0) r.insert(at, a);
-  }
-  return r;
-};
-constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
-  dims r;
-  for (int k = 0; k < sizes.n; ++k) {
-    if (!axes.contains(k)) r.push_back(sizes[k]);
-    else if (keep) r.push_back(1);
-  }
-  return r;
-}
-inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
-/// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
-template <class Tag>
-VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
-  meta const in[] = {meta_of(x)};
-  meta const m = rules<Tag>::shape(at, in, 1);
-  tensor r = tensor::empty(m.sizes, m.type);
-  unsigned axes = 0;
-  for (index_t a : at[0]) axes |= 1u << a;
-  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
-  return r;
-}
-template <class Fold>
-kernel::detail::reducer fold_for(dtype t) {
-  return on_dtype(t, "reduction", []<class T>() { return kernel::detail::make_reducer<Fold, T>(); });
-}
-} // namespace detail
-
-namespace rule {
-/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
-struct reduction {
-  static constexpr op_kind kind = op_kind::reduction;
-  static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
-  static constexpr int arity = 1;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
-  }
-};
-} // namespace rule
-
-namespace detail {
-/// Gives a reduced value its reduced dimensions back, with size 1.
-template <class Op, value V, value X>
-constexpr auto keep_reduced(Op const& op, V const& v, X const& x) {
-  return reshape(v, on_dims(kept_shape, shape_of(x), fact_of<0>(op)));
-}
-/// Calls `f(result element, element)` for every element of `x`: how reductions without a faster kernel run.
-template <class R, class T, class F>
-constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T const> x, F f) {
-  dims step = x.sizes; // strides of the result along the operand's dimensions, 0 along reduced ones
-  int k_out = 0;
-  for (int k = 0; k < x.sizes.n; ++k) {
-    bool const gone = at[0].contains(k);
-    step[k] = gone ? 0 : out.strides[k_out];
-    if (!gone || at[1][0]) ++k_out;
-  }
-  for_each_index(x.sizes, [&](dims const& i) {
-    index_t o = 0;
-    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
-    f(out.data[o], static_cast<T const&>(x.at(i)));
-  });
-}
-/// `op(x, axes..., keepdim)`: the common front of reductions.
-template <class Tag, value X, class A = ints<>, class K = ints<0>>
-constexpr auto reduce(X const& x, A const& axes = {}, K const& keep = {}) {
-  return bind<Tag>(on_dims(normalize_axes, as_fact(axes), shape_of(x)), as_fact(keep))(x);
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/op/sum.hpp
-namespace varve {
-
-/// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
-template <>
-struct rules<sum_t> : rule::reduction {
-  static constexpr bool sums = true;
-  template <class T>
-  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    meta m = reduction::shape(at, in, n);
-    if (category(m.type) < 2) m.type = dtype::int64;
-    return m;
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
-    return op(d);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
-  }
-};
-
-template <value X, class... A>
-constexpr auto sum_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<sum_t>(x, at...);
-}
-
-/// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
-inline constexpr struct mean_t : composite_operator<mean_t> {
-  static constexpr auto op_name = "mean";
-  template <value X, class... A>
-  static constexpr auto body(X const& x, A const&... at) {
-    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
-    auto const s = sum(x, at...);
-    dims const sizes = to_dims(shape_of(x));
-    for (index_t d : sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
-    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
-    return div(s, count(sizes, to_dims(shape_of(s))));
-  }
-} mean{};
-
-} // namespace varve
-
-// ---- varve/op/expand.hpp
-namespace varve {
-
-namespace detail {
-/// -1 keeps a size; the operand's shape must broadcast to the result.
-inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
-  dims r = sizes;
-  int const shift = sizes.n - from.n;
-  if (shift < 0) refuse::shapes_do_not_match("expand", from, sizes);
-  for (int k = 0; k < r.n; ++k) {
-    if (r[k] == -1 && k >= shift) r[k] = from[k - shift];
-    if (r[k] < 0 || (k >= shift && from[k - shift] != 1 && from[k - shift] != r[k])) refuse::shapes_do_not_match("expand", from, sizes);
-  }
-  return r;
-};
-} // namespace detail
-
-/// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
-template <>
-struct rules<expand_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true}; }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return sum_to_size(g, shape_of(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return expand(align(o, on_dims([](dims const& s) { return dims{s.n}; }, op.a)), on_dims(detail::prepend, op.a, n));
-  }
-};
-
-template <value X, class S>
-constexpr auto expand_t::operator()(X const& x, S const& sizes) const {
-  return bind<expand_t>(on_dims(detail::resolve_expand, detail::as_fact(sizes), shape_of(x)))(x);
-}
-
-} // namespace varve
-
-// ---- varve/op/factory.hpp
-namespace varve {
-
-/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`, `arange<double, 6>`; a template-id of
-/// `zeros`, `ones` or `arange` also stands for its value where an operator expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
-template <class T, index_t... D>
-constexpr array<T, D...> full(T v) {
-  array<T, D...> r{};
-  for (index_t k = 0; k < r.size(); ++k) r.data[k] = v;
-  return r;
-}
-template <class T, index_t... D>
-constexpr array<T, D...> zeros() {
-  return full<T, D...>(T(0));
-}
-template <class T, index_t... D>
-constexpr array<T, D...> ones() {
-  return full<T, D...>(T(1));
-}
-/// 0, 1, ..., N - 1.
-template <class T, index_t N>
-constexpr array<T, N> arange() {
-  array<T, N> r{};
-  for (index_t k = 0; k < N; ++k) r.data[k] = static_cast<T>(k);
-  return r;
-}
-/// The N x N identity.
-template <class T, index_t N>
-constexpr array<T, N, N> eye() {
-  array<T, N, N> r{};
-  for (index_t k = 0; k < N; ++k) r.data[k * N + k] = T(1);
-  return r;
-}
-
-} // namespace varve
-
-// ---- varve/op/full_like.hpp
-namespace varve {
-
-namespace detail {
-/// The value under all interpreters.
-template <value X>
-constexpr auto const& base_value(X const& x) {
-  if constexpr (is_seen<X>) return base_value(x.value);
-  else return x;
-}
-} // namespace detail
-
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
-inline constexpr struct full_like_t {
-  template <value X, number N>
-  constexpr auto operator()(X const& x, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), v); }) return B::full_on(detail::base_value(x), v);
-    else return made(x, B::full(shape_of(x), type_fact(x), v));
-  }
-
-private:
-  template <class X, class R>
-  static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
-    return r;
-  }
-} full_like{};
-
-/// Zeros with the shape and dtype of another value.
-inline constexpr struct zeros_like_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return full_like(x, 0);
-  }
-} zeros_like{};
-
-/// Ones with the shape and dtype of another value.
-inline constexpr struct ones_like_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return full_like(x, 1);
-  }
-} ones_like{};
-
-} // namespace varve
-
-// ---- varve/op/create.hpp
-namespace varve {
-
-/// Uninitialized memory; attributes {shape, {dtype}}.
-inline constexpr struct empty_t {
-  static constexpr auto op_name = "empty";
-  template <class = void>
-  tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
-} empty{};
-/// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
-inline constexpr struct full_t {
-  static constexpr auto op_name = "full";
-} full_op{};
-/// 0, 1, ..., n - 1; attributes {{n}, {dtype}}.
-inline constexpr struct arange_t {
-  static constexpr auto op_name = "arange";
-} arange_op{};
-
-namespace detail {
-/// Uninitialized memory for a factory, whose sizes come from the user.
-inline tensor fresh(dims const& sizes, dtype type) {
-  for (index_t n : sizes)
-    if (n < 0) refuse::argument_is_invalid("factory", "a size is negative");
-  return tensor::empty(sizes, type);
-}
-struct factory {
-  static constexpr auto schema = "(int[] size, ScalarType dtype) -> Tensor";
-  static constexpr op_kind kind = op_kind::factory;
-  static constexpr int arity = 0;
-  static constexpr bool differentiable = false;
-  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
-};
-/// Calls a factory through the thread's stack, though no operand brings it there.
-template <class Op, class... X>
-tensor create(Op const& op, X const&... x) {
-  return backend<tensor_base>::call(op, x...);
-}
-} // namespace detail
-
-template <>
-struct rules<empty_t> : detail::factory {
-  static tensor make(attributes const& at) { return detail::fresh(at[0], static_cast<dtype>(at[1][0])); }
-};
-template <>
-struct rules<arange_t> : detail::factory {
-  static tensor make(attributes const& at) {
-    tensor r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "arange", [&]<class T>() {
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<T*>(r.raw())[k] = static_cast<T>(k);
-    });
-    return r;
-  }
-};
-template <>
-struct rules<full_t> : rule::linear {
-  static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
-  static constexpr op_kind kind = op_kind::factory;
-  static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
-  /// Static values, made by a `scope`.
-  static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = static_cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& v) {
-    T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
-    on_dtype(r.dtype(), "full", [&]<class E>() {
-      E const e = v.template item<E>();
-      for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
-    });
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return to(sum(g), type_fact(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
-  }
-};
-
-template <class>
-tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
-/// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
-template <number N>
-tensor full(dims const& sizes, N v, dtype type = std::is_same_v<N, bool> ? dtype::bool_ : std::is_integral_v<N> ? dtype::int64 : get_default_dtype()) {
-  return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
-}
-/// A tensor of zeros. (These are templates only to cost nothing unless used.)
-template <class = void>
-tensor zeros(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 0, type); }
-/// A tensor of ones.
-template <class = void>
-tensor ones(dims const& sizes, dtype type = get_default_dtype()) { return full(sizes, 1, type); }
-/// 0, 1, ..., n - 1.
-template <class = void>
-tensor arange(index_t n, dtype type = dtype::int64) { return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)})); }
-/// The n x n identity.
-template <class T = tensor>
-T eye(index_t n, dtype type = get_default_dtype()) {
-  T const i = arange(n);
-  return to(eq(reshape(i, dims{n, 1}), i), type);
-}
-
-template <class>
-tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) { return varve::arange(n[0]); }
-template <class S, class T, number N>
-tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
-  return varve::full(to_dims(sizes), v, static_cast<dtype>(to_dims(type)[0]));
-}
-
-} // namespace varve
-
-// ---- varve/graph/interpret.hpp
-namespace varve {
-
-namespace detail {
-/// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
-template <class T = tensor>
-boxed_args run_region(graph const& g, int r, boxed_args const& in) {
-  region const& f = g.regions[static_cast<std::size_t>(r)];
-  if (in.size() != f.inputs) refuse::shapes_do_not_match("graph (number of arguments)", dims{in.size()}, dims{f.inputs});
-  std::vector<boxed_args> values(static_cast<std::size_t>(f.node_count));
-  auto at = [&](int n) -> boxed_args& { return values[static_cast<std::size_t>(n - f.node_first)]; };
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    boxed_args x;
-    for (int k = 0; k < nd.count; ++k) x.push_back(at(g.edges[static_cast<std::size_t>(nd.first + k)])[0]);
-    if (nd.op->kind == op_kind::placeholder) {
-      tensor const& v = in[static_cast<int>(nd.value)];
-      for (int k = 0; k < nd.out.sizes.n || k == 0; ++k)
-        if (v.dim() != nd.out.sizes.n || (k < v.dim() && !is_symbol(nd.out.sizes[k]) && v.sizes()[k] != nd.out.sizes[k])) refuse::shapes_do_not_match("graph (argument)", v.sizes(), nd.out.sizes);
-      at(n).push_back(v);
-    } else if (nd.op->kind == op_kind::constant) {
-      T c = varve::full(dims{}, nd.value, nd.out.type);
-      if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
-      at(n).push_back(c);
-    } else if (nd.regions_count) {
-      higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
-      if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
-      std::vector<boxed_function> functions;
-      for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
-      at(n) = (*hop)(std::move(functions), x);
-    } else if (std::strcmp(nd.op->name, "getitem") == 0) {
-      at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
-    } else {
-      op_table const* table = ops::find(nd.op->name);
-      if (!table)
-        throw missing_rule((std::string("varve: graph: operator ") + nd.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-      at(n).push_back(boxed_op{table, &nd.at}(x));
-    }
-  }
-  boxed_args y;
-  for (int k = 0; k < f.result_count; ++k) y.push_back(at(g.results[static_cast<std::size_t>(f.result_first + k)])[0]);
-  return y;
-}
-} // namespace detail
-
-/// Runs a graph on tensors, operator by operator. Shapes are checked at entry (`shape_error`); symbolic sizes admit any.
-template <class T = tensor>
-boxed_args interpret(graph const& g, boxed_args const& arguments) {
-  return detail::run_region<T>(g, 0, arguments);
-}
-
-} // namespace varve
-
-// ---- varve/core/tree.hpp
-#include <array>
-namespace varve {
-
-/// Is `T` a node of a tree of values: `std::tuple`, `std::pair` or `std::array`? Everything else is a leaf.
-template <class T>
-inline constexpr bool is_tree_node = false;
-template <class... T>
-inline constexpr bool is_tree_node<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tree_node<std::pair<A, B>> = true;
-template <class T, std::size_t N>
-inline constexpr bool is_tree_node<std::array<T, N>> = true;
-
-namespace detail {
-template <class T>
-constexpr auto remake(std::type_identity<T>) {
-  return std::tuple<>{};
-}
-template <class T, class First, class... R>
-constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
-  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
-  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...)) return std::array<First, 1 + sizeof...(R)>{first, r...};
-  else return std::tuple<First, R...>(first, r...);
-}
-} // namespace detail
-
-/// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
-template <class F, class T, class... R>
-constexpr auto tree_map(F const& f, T const& t, R const&... r) {
-  if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { return tree_map(f, std::get<I>(t), std::get<I>(r)...); };
-      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
-      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(t, r...);
-  }
-}
-
-/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
-template <class F, class T>
-constexpr auto tree_map_indexed(F const& f, T const& t) {
-  if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(arg_t<0>{}, t);
-  }
-}
-
-namespace detail {
-/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
-template <class F, class T, std::size_t... K>
-constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  return f(std::get<K>(t)...);
-}
-template <class F, class T>
-constexpr auto call_with(F const& f, T const& t) {
-  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
-}
-} // namespace detail
-
-/// Calls `f` on every leaf in order.
-template <class F, class T>
-constexpr void tree_for_each(F const& f, T const& t) {
-  if constexpr (is_tree_node<T>) std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
-  else f(t);
-}
-
-/// References to every leaf in one flat tuple.
-template <class T>
-constexpr auto tree_leaves(T const& t) {
-  if constexpr (is_tree_node<T>) return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
-  else return std::tuple<T const&>(t);
-}
-
-} // namespace varve
-
-// ---- varve/rule/pointwise.hpp
-namespace varve::rule {
-
-/// Family of operators that compute each element from the elements at the same place. The operator gives
-/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th operand
-/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
-template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
-struct pointwise {
-  static constexpr op_kind kind = op_kind::pointwise;
-  static constexpr auto schema = Conditions ? "(Tensor condition, Tensor self, Tensor other) -> Tensor" : Arity == 1 ? "(Tensor self) -> Tensor" : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor" : "(Tensor self, Tensor other, Tensor third) -> Tensor";
-  static constexpr int arity = Arity;
-  static constexpr promotion promote = P;
-  /// Number of leading operands that are truth values and take no part in promotion (`where`).
-  static constexpr int conditions = Conditions;
-  static constexpr bool differentiable = P != promotion::comparison;
-
-  /// dtype the kernel computes in.
-  static constexpr dtype compute_type(meta const* in, int) {
-    dtype t{};
-    if constexpr (Arity - Conditions == 1) t = in[Conditions].type;
-    else if constexpr (Arity - Conditions == 2) t = result_type(in[Conditions], in[Conditions + 1]);
-    else t = result_type(in[Conditions], in[Conditions + 1], in[Conditions + 2]);
-    if (P == promotion::floating && category(t) < 2) t = default_dtype;
-    return t;
-  }
-  static constexpr meta shape(attributes const&, meta const* in, int count) {
-    dims s = in[0].sizes;
-    bool numbers = in[0].number;
-    for (int k = 1; k < Arity; ++k) {
-      s = broadcast(s, in[k].sizes);
-      numbers = numbers && in[k].number;
-    }
-    return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
-  }
-
-  template <std::size_t I, class Op, value D, value Y, value... X>
-  static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
-    using R = rules<typename Op::tag>;
-    using partial = decltype(R::partial(a, y, x...));
-    if constexpr (std::is_same_v<partial, one_t>) return detail::match(d, y);
-    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::match(neg(d), y);
-    else return detail::match(mul(R::partial(a, y, x...), d), y);
-  }
-  template <std::size_t I, class Op, value G, value Y, value... X>
-  static constexpr auto vjp(arg_t<I> a, Op const&, G const& g, Y const& y, X const&... x) {
-    using R = rules<typename Op::tag>;
-    using partial = decltype(R::partial(a, y, x...));
-    auto const& operand = nth<I>(x...);
-    if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
-    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
-    else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
-  }
-  template <class Op, class N, class... O>
-  static constexpr auto batch(Op const& op, N const&, O const&... o) {
-    auto rank = on_dims([](auto const&... r) { dims m{0}; ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...); return m; }, logical_rank_fact(o)...);
-    return op(align(o, rank)...);
-  }
-};
-
-} // namespace varve::rule
-
-// ---- varve/op/add.hpp
-namespace varve {
-
-/// x + y. Linear in both operands.
-template <>
-struct rules<add_t> : rule::pointwise<2> {
-  static constexpr auto kernel(auto x, auto y) { return x + y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
-};
-
-namespace detail {
-/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
-template <class Tag, int Arity>
-struct no_bool : rule::pointwise<Arity> {
-  static constexpr bool accepts_bool = false;
-  static constexpr meta shape(attributes const& at, meta const* in, int count) {
-    meta const m = rule::pointwise<Arity>::shape(at, in, count);
-    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
-    return m;
-  }
-};
-} // namespace detail
-
-/// x - y. Linear in both operands.
-template <>
-struct rules<sub_t> : detail::no_bool<sub_t, 2> {
-  static constexpr auto kernel(auto x, auto y) { return x - y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
-};
-
-/// -x.
-template <>
-struct rules<neg_t> : detail::no_bool<neg_t, 1> {
-  static constexpr auto kernel(auto x) { return -x; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/rule_call.hpp
-namespace varve {
-
-/// Names an operator and an interpreter in a compiler's message.
-template <class Op, class Interpreter>
-struct no_rule_of;
-
-/// A primal with its tangent; `none_t` (static) or a null tensor (dynamic) is no tangent.
-template <class P, class T>
-struct dual {
-  P const& primal;
-  T const& tangent;
-};
-
-/// Is there something behind a payload? A type-level answer for static values, a flag for tensors.
-template <class T>
-constexpr auto present(T const&) {
-  return std::bool_constant<!is_none<T>>{};
-}
-
-/// Sum of two contributions either of which may be absent.
-template <class A, class B>
-constexpr auto plus(A const& a, B const& b) {
-  if constexpr (is_none<A>) return b;
-  else if constexpr (is_none<B>) return a;
-  else return add(a, b);
-}
-
-namespace detail {
-template <class Y>
-constexpr bool static_and_not_floating() {
-  if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>) return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
-  else return false;
-}
-template <class Op>
-concept passes_derivatives = !constant_to_derivatives<typename Op::tag>;
-
-template <std::size_t I, class Op, class Y, class D, class... P>
-constexpr auto tangent_of(Op const& op, Y const& y, D const& d, P const&... primal) {
-  if constexpr (is_none<D>) {
-    return none;
-  } else {
-    using tag = typename Op::tag;
-    static_assert(has_jvp<tag> || never<no_rule_of<Op, struct jvp>>, "varve: this operator has no jvp rule; add `jvp` (or `partial`) to its rules<>");
-    if constexpr (has_jvp<tag>) return rules<tag>::jvp(arg<I>, op, d, y, primal...);
-    else return none;
-  }
-}
-constexpr none_t fold_plus() { return none; }
-template <class A>
-constexpr auto fold_plus(A const& a) {
-  return a;
-}
-template <class A, class B, class... R>
-constexpr auto fold_plus(A const& a, B const& b, R const&... r) {
-  return fold_plus(plus(a, b), r...);
-}
-} // namespace detail
-
-/// Tangent of an operator's result: the sum of its `jvp` rules over the operands that have a tangent, or `none`.
-template <class Op, class Y, class... P, class... T>
-constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
-  if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
-    return none;
-  } else {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return detail::fold_plus(detail::tangent_of<I>(op, y, d.tangent, d.primal...)...);
-    }(std::index_sequence_for<P...>{});
-  }
-}
-
-/// Cotangent of operand I.
-template <std::size_t I, class Op, class G, class Y, class... X>
-constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
-  using tag = typename Op::tag;
-  static_assert(has_vjp<tag> || never<no_rule_of<Op, struct grad>>, "varve: this operator has no vjp rule; add `vjp` (or `partial`) to its rules<>");
-  if constexpr (has_vjp<tag>) return rules<tag>::vjp(arg<I>, op, g, y, x...);
-  else return none;
-}
-
-/// Result of an operator of which at least one operand is mapped, the mapped dimension in front.
-template <class Op, class N, class... V, class... F>
-constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
-  using tag = typename Op::tag;
-  static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>, "varve: this operator has no batch rule; add `batch` to its rules<>");
-  if constexpr (has_batch<tag>) return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
-  else return nth<0>(o...); // nothing more is instantiated after the message
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/grad.hpp
-namespace varve {
-
-/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through the `vjp` rules afterwards.
-template <class Lv>
-struct grad_interpreter : Lv {
-  static constexpr char const* kind = "grad";
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::grad(*this, op, x...);
-    } else {
-      return [&](auto const&... t) {
-        auto y = op(t.primal...);
-        return this->record(*this, op, y, t...);
-      }(this->open_tracked(x)...);
-    }
-  }
-
-  /// A constant: tracked by no tape.
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return this->close_tracked(*this, v);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/jvp.hpp
-namespace varve {
-
-/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over the operands that have one.
-/// One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose `open_dual` and `close_dual` are all that differs.
-template <class Lv>
-struct jvp_interpreter : Lv {
-  static constexpr char const* kind = "jvp";
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::jvp(*this, op, x...);
-    } else {
-      return [&](auto const&... d) {
-        auto y = op(d.primal...);
-        return this->close_dual(*this, y, tangent(op, y, d...));
-      }(this->open_dual(x)...);
-    }
-  }
-
-  /// A constant: its tangent is zeros.
-  template <class V>
-  constexpr auto lift_with(V const& v, V const& zeros) const {
-    return this->close_dual(*this, v, zeros);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/mode.hpp
-namespace varve {
-
-/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args) { ...; return op(args...); } };`
-/// `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)` visits the operands. One `process` serves both worlds: under
-/// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
-template <class Derived>
-struct dispatch_mode {};
-
-/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
-struct not_implemented_t {
-  operator tensor() const { return {}; }
-};
-inline constexpr not_implemented_t not_implemented{};
-
-/// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
-template <class Lv, class M>
-struct mode_interpreter : Lv {
-  static constexpr char const* kind = "mode";
-  static constexpr bool watches = true;
-  M* mode = nullptr;
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::mode(*this, op, x...);
-    } else {
-      using Y = decltype(mode->process(op, this->open_plain(x)...));
-      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
-      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
-      else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
-    }
-  }
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return this->close(*this, v);
-  }
-};
-
-/// Calls `f` on every operand of a call, whether they come one by one (static values) or boxed (tensors).
-template <class F, class... X>
-constexpr void for_each_value(F&& f, X const&... x) {
-  auto visit = [&](auto const& v) {
-    if constexpr (value<decltype(v)>) f(v);
-    else
-      for (auto const& t : v) f(t);
-  };
-  (visit(x), ...);
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/tower.hpp
-namespace varve {
-
-namespace detail {
-/// Does a value contain the interpreter of level `L`, at any depth, its tangents included?
-template <int L, class V>
-struct contains_level : std::false_type {};
-template <int L, class I, class V, class E>
-struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
-
-/// Is a value seen through a mode, which must see every call?
-template <class V>
-consteval bool contains_mode() {
-  return false;
-}
-template <class V>
-  requires is_seen<V>
-consteval bool contains_mode() {
-  return requires { V::interpreter::watches; } || contains_mode<decltype(V::value)>();
-}
-
-template <int L, class V>
-constexpr auto const& find_level(V const& v) {
-  if constexpr (V::interpreter::level == L) return v.in;
-  else if constexpr (contains_level<L, decltype(v.value)>::value) return find_level<L>(v.value);
-  else return find_level<L>(v.extra);
-}
-template <int L>
-constexpr auto interpreter_at() {
-  return std::tuple<>{};
-}
-template <int L, class X, class... R>
-constexpr auto interpreter_at(X const& x, R const&... r) {
-  if constexpr (contains_level<L, X>::value) return std::make_tuple(find_level<L>(x));
-  else return interpreter_at<L>(r...);
-}
-} // namespace detail
-
-/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may be seen through (the join of the towers).
-template <int Below, class... X>
-constexpr auto tower_of(X const&... x) {
-  return [&]<int... L>(std::integer_sequence<int, L...>) {
-    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
-  }(std::make_integer_sequence<int, Below - 1>{});
-}
-
-/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of cotangents are fixed by it.
-template <std::size_t K, class Tower, class V>
-constexpr auto lift_to(Tower const& tower, V const& v) {
-  if constexpr (K == 0) {
-    return v;
-  } else {
-    using I = std::tuple_element_t<K - 1, Tower>;
-    auto const& in = std::get<K - 1>(tower);
-    if constexpr (at_level<V, I::level>) {
-      auto const inner = lift_to<K - 1>(tower, v.value);
-      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
-      else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
-    } else {
-      auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
-      else return in.lift(inner);
-    }
-  }
-}
-
-/// Lifts through the whole tower.
-template <class Tower, class V>
-constexpr auto lift_to_all(Tower const& tower, V const& v) {
-  return lift_to<std::tuple_size_v<Tower>>(tower, v);
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/tape.hpp
-namespace varve {
-
-/// An operand of a recorded operator: its primal, and where its cotangent is collected (`none_t` or null: nowhere).
-template <class P, class S>
-struct tracked {
-  P const& primal;
-  S const& slot;
-};
-
-/// Collects the cotangent of one value. Empty at first, so that absent contributions cost nothing.
-template <class V>
-struct slot {
-  V value;
-  bool set;
-  constexpr slot() : set(false) {
-    if (!std::is_constant_evaluated())
-      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
-  }
-
-  template <class Tower, class G>
-  constexpr void add(Tower const& tower, G const& g) {
-    if constexpr (!is_none<G>) {
-      static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
-                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings it in: vjp(closure(f, g), x...)");
-    }
-    if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
-      if (set) value = lift_to_all(tower, varve::add(value, g));
-      else value = lift_to_all(tower, g);
-      set = true;
-    }
-  }
-};
-
-/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in constant expressions.
-struct tape_node {
-  enum action { pull, clear, drop };
-  tape_node* previous = nullptr;
-  void (*act)(tape_node*, action) = nullptr;
-};
-
-/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by itself.
-class tape_memory {
-public:
-  constexpr tape_memory() {}
-  tape_memory(tape_memory const&) = delete;
-  tape_memory& operator=(tape_memory const&) = delete;
-  constexpr ~tape_memory() {
-    while (last_) {
-      tape_node* n = last_;
-      last_ = n->previous;
-      n->act(n, tape_node::drop);
-    }
-    if (!std::is_constant_evaluated() && blocks_) release();
-  }
-
-  template <class Node, class... A>
-  constexpr Node* make(A const&... a) {
-    Node* n;
-    if (std::is_constant_evaluated()) n = new Node(a...);
-    else n = ::new (allocate(sizeof(Node), alignof(Node))) Node(a...);
-    n->previous = last_;
-    last_ = n;
-    return n;
-  }
-  /// A copy of trivially destructible data that lives as long as the tape. (Run time only.)
-  template <class T>
-  T const* keep(T const& t) {
-    return ::new (allocate(sizeof(T), alignof(T))) T(t);
-  }
-  constexpr tape_node* last() const { return last_; }
-
-private:
-  struct block {
-    block* next;
-  };
-  VARVE_NOINLINE void* allocate(std::size_t bytes, std::size_t align) {
-    std::size_t at = (used_ + align - 1) & ~(align - 1);
-    if (at + bytes > size_) {
-      std::size_t const want = bytes + align + 64 > 16384 ? bytes + align + 64 : 16384;
-      auto* b = static_cast<block*>(::operator new(want, std::align_val_t{64}));
-      b->next = blocks_;
-      blocks_ = b;
-      memory_ = reinterpret_cast<unsigned char*>(b);
-      size_ = want;
-      at = 64;
-    }
-    used_ = at + bytes;
-    return (memory_ ? memory_ : place_) + at;
-  }
-  VARVE_COLD void release() {
-    while (blocks_) {
-      block* b = blocks_;
-      blocks_ = b->next;
-      ::operator delete(b, std::align_val_t{64});
-    }
-  }
-  tape_node* last_ = nullptr;
-  block* blocks_ = nullptr;
-  unsigned char* memory_ = nullptr; // the current block; null: the buffer in place
-  std::size_t used_ = 0, size_ = in_place;
-  static constexpr std::size_t in_place = 2048;
-  alignas(64) unsigned char place_[in_place];
-};
-
-/// The operators recorded at one level of reverse mode, with the tower its cotangents are seen through.
-template <class Tower>
-class tape : public tape_memory {
-public:
-  constexpr explicit tape(Tower const& t) : tower(t) {}
-  Tower tower;
-
-  /// Pulls cotangents from the last operator to the first.
-  constexpr void pull() const {
-    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::pull);
-  }
-  /// Empties every slot, so that another cotangent can be pulled.
-  constexpr void clear() const {
-    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::clear);
-  }
-};
-
-namespace detail {
-template <class P, class S>
-struct saved {
-  P primal;
-  [[no_unique_address]] S slot;
-};
-
-/// A leaf: a slot without an operator.
-template <class S>
-struct leaf_node : tape_node {
-  S out;
-  constexpr leaf_node() { act = &run; }
-  static constexpr void run(tape_node* n, action a) {
-    auto* self = static_cast<leaf_node*>(n);
-    if (a == clear) self->out.set = false;
-    else if (a == drop) destroy(self);
-  }
-  static constexpr void destroy(leaf_node* self) {
-    if (std::is_constant_evaluated()) delete self;
-    else self->~leaf_node();
-  }
-};
-
-template <class Tape, class S, class Op, class Y, class... D>
-struct op_node : tape_node {
-  S out;
-  Tape const* owner;
-  [[no_unique_address]] Op op;
-  Y y;
-  std::tuple<D...> operands;
-
-  constexpr op_node(Tape const* t, Op const& o, Y const& r, D const&... d) : owner(t), op(o), y(r), operands(d...) { act = &run; }
-
-  static constexpr void run(tape_node* n, action a) {
-    auto* self = static_cast<op_node*>(n);
-    if (a == pull) {
-      if (self->out.set) self->pull_all(std::index_sequence_for<D...>{});
-    } else if (a == clear) {
-      self->out.set = false;
-    } else if (std::is_constant_evaluated()) {
-      delete self;
-    } else {
-      self->~op_node();
-    }
-  }
-  template <std::size_t... I>
-  constexpr void pull_all(std::index_sequence<I...>) {
-    (pull_one<I>(std::get<I>(operands).slot), ...);
-  }
-  template <std::size_t I, class T>
-  constexpr void pull_one(T const& to) {
-    if constexpr (!is_none<T>) {
-      if (to) [&]<std::size_t... K>(std::index_sequence<K...>) {
-        to->add(owner->tower, cotangent<I>(op, out.value, y, std::get<K>(operands).primal...));
-      }(std::index_sequence_for<D...>{});
-    }
-  }
-};
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/interpreter/vmap.hpp
-namespace varve {
-
-/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped operand runs by its `batch` rule, others pass.
-/// The batch size is a fact: a type for static values, a number otherwise.
-template <class Lv, class N>
-struct vmap_interpreter : Lv {
-  static constexpr char const* kind = "vmap";
-  [[no_unique_address]] N n;
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::vmap(*this, op, x...);
-    } else {
-      return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
-    }
-  }
-
-  template <class S>
-  static constexpr auto logical_shape(S const& s) {
-    return on_dims(detail::drop_first, s);
-  }
-  /// A constant, repeated over the batch.
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return this->close_batched(*this, operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{materialize(operand<V, std::false_type>{v, {}}, n), {}});
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/dynamic_level.hpp
-namespace varve {
-
-/// Collects the cotangent of one tensor; null until something arrives.
-struct cotangent_slot {
-  tensor value;
-};
-
-/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where it has none).
-struct boxed_dual {
-  boxed_args primal;
-  boxed_args tangent;
-};
-struct boxed_tracked {
-  static constexpr int most = 8;
-  mutable boxed_args primal; // moved into the node that records the call
-  cotangent_slot* slot[most]; // as many as there are operands
-  bool any = false;
-};
-struct boxed_operands {
-  static constexpr int most = 8;
-  boxed_args value;
-  bool batched[most] = {};
-  bool any = false;
-  layer const* of = nullptr;
-};
-
-/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
-template <class T>
-  requires std::is_same_v<T, tensor>
-T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
-  T t;
-  if (!op.table->differentiable || !is_floating(y.dtype())) return t;
-  for (int i = 0; i < d.primal.size(); ++i) {
-    if (!d.tangent[i].defined()) continue;
-    T const c = op.table->jvp(i, *op.at, d.tangent[i], y, d.primal);
-    t = t.defined() ? add(t, c) : c;
-  }
-  return t;
-}
-namespace detail {
-/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
-VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (o.of->random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
-  if (o.of->random == random_policy::same) return {op(o.value), false};
-  attributes wide = *op.at;
-  wide.fact[0] = wide.fact[0].insert(0, n[0]);
-  return {boxed_op{op.table, &wide}(o.value), true};
-}
-} // namespace detail
-inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (!o.any) {
-    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
-    return {op(o.value), false};
-  }
-  return {op.table->batch(*op.at, n[0], o.value, o.batched), true};
-}
-
-namespace detail {
-/// One operator recorded on the tape of a run-time `grad`. (A template only to cost nothing unless used, as `tangent`.)
-template <class T = tensor>
-struct boxed_node : tape_node {
-  cotangent_slot out;
-  op_table const* table;
-  attributes const* at;
-  tensor y;
-  boxed_args primal;
-  cotangent_slot* slot[boxed_tracked::most];
-
-  boxed_node(op_table const* f, attributes const* a, tensor const& r, boxed_tracked const& t) : table(f), at(a), y(r), primal(static_cast<boxed_args&&>(t.primal)) {
-    for (int i = 0; i < primal.size(); ++i) slot[i] = t.slot[i];
-    act = &run;
-  }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<boxed_node*>(n);
-    if (a == pull) self->pull_all();
-    else if (a == clear) self->out.value = tensor();
-    else self->~boxed_node();
-  }
-  void pull_all() {
-    if (!out.value.defined()) return;
-    for (int i = 0; i < primal.size(); ++i) {
-      if (!slot[i]) continue;
-      T const c = table->vjp(i, *at, out.value, y, primal);
-      slot[i]->value = slot[i]->value.defined() ? add(slot[i]->value, c) : c;
-    }
-  }
-};
-struct boxed_leaf : tape_node {
-  cotangent_slot out;
-  boxed_leaf() { act = &run; }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<boxed_leaf*>(n);
-    if (a == clear) self->out.value = tensor();
-    else if (a == drop) self->~boxed_leaf();
-  }
-};
-} // namespace detail
-
-/// How an interpreter opens and closes *tensors*: by the layer their payload names.
-struct dynamic_level {
-  static constexpr int level = 0;
-  layer* self = nullptr;
-  tape_memory* record_on = nullptr;
-
-  bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
-
-  boxed_dual open_dual(boxed_args const& x) const {
-    boxed_dual d;
-    for (auto const& t : x) {
-      d.primal.push_back(mine(t) ? t.inner() : t);
-      d.tangent.push_back(mine(t) ? t.extra() : tensor());
-    }
-    return d;
-  }
-  template <class I>
-  tensor close_dual(I const&, tensor const& y, tensor const& t) const {
-    return t.defined() ? tensor::wrap(y, self->id, self->level, t, nullptr, y.sizes()) : y;
-  }
-
-  boxed_operands open_batched(boxed_args const& x) const {
-    boxed_operands o;
-    o.of = self;
-    for (int i = 0; i < x.size(); ++i) {
-      o.batched[i] = mine(x[i]);
-      o.any = o.any || o.batched[i];
-      o.value.push_back(o.batched[i] ? x[i].inner() : x[i]);
-    }
-    return o;
-  }
-  /// Is the one operand of a pack mapped?
-  bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
-  template <class I, class Flag>
-  tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
-    if (!y.batched) return y.value;
-    dims logical = y.value.sizes();
-    return tensor::wrap(y.value, self->id, self->level, {}, nullptr, logical.erase(0));
-  }
-
-  boxed_args const& open_plain(boxed_args const& x) const { return x; }
-  template <class I>
-  tensor close(I const&, tensor const& y) const {
-    return y;
-  }
-
-  boxed_tracked open_tracked(boxed_args const& x) const {
-    boxed_tracked r;
-    for (int i = 0; i < x.size(); ++i) {
-      tensor const& t = x[i];
-      bool const m = mine(t);
-      r.slot[i] = m ? t.slot() : nullptr;
-      r.any = r.any || r.slot[i];
-      r.primal.push_back(m ? t.inner() : t);
-    }
-    return r;
-  }
-  template <class I>
-  tensor record(I const&, boxed_op const& op, tensor const& y, boxed_tracked const& t) const {
-    if (!t.any || !op.table->differentiable || !is_floating(y.dtype())) return y;
-    auto* n = record_on->template make<detail::boxed_node<>>(op.table, op.at->count ? record_on->keep(*op.at) : &no_attributes, y, t);
-    return tensor::wrap(y, self->id, self->level, {}, &n->out, y.sizes());
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/interpreter.hpp
-namespace varve {
-
-/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform is given. It borrows the layer, which lives as
-/// long as its transform runs.
-class interpreter {
-public:
-  explicit interpreter(layer& l) : layer_(&l) {}
-
-  /// "grad", "jvp", "vmap", "trace".
-  char const* kind() const { return layer_->kind; }
-  /// Position in the stack, from 1; inner transforms have higher levels.
-  int level() const { return layer_->level; }
-  /// Size of the mapped dimension and policy for random operators; of `vmap` only.
-  index_t batch_size() const { return layer_->batch_size; }
-  random_policy randomness() const { return layer_->random; }
-  /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
-  friend bool operator==(interpreter const& a, interpreter const& b) {
-    return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
-  }
-
-  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
-  template <class F>
-  auto lower(F const& body) const {
-    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
-    popped const off(this_thread_state.transforms);
-    return body();
-  }
-  /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
-  tensor process(boxed_op const& op, boxed_args const& x) const {
-    return lower([&] { return layer_->process(*layer_, op, x); });
-  }
-
-  /// Is a value seen through this layer: mapped, tracked, with a tangent?
-  bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
-  /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
-  tensor unwrap(tensor const& t) const { return owns(t) ? tensor(t.inner()) : t; }
-  boxed_args unwrap(boxed_args const& x) const {
-    boxed_args r;
-    for (auto const& t : x) r.push_back(unwrap(t));
-    return r;
-  }
-  /// `vmap`: a value whose dimension 0 is the mapped one, as the mapped function sees it.
-  tensor wrap(tensor const& y) const {
-    dims logical = y.sizes();
-    return tensor::wrap(y, layer_->id, layer_->level, {}, nullptr, logical.erase(0));
-  }
-  /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
-  tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
-  tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, nullptr, y.sizes()) : y; }
-  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
-  /// not asked for; without any that it tracks, y comes back as it is.
-  template <class F>
-  tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
-
-private:
-  layer* layer_;
-};
-
-namespace detail {
-/// A recorded call whose pullback is a function.
-template <class F>
-struct custom_node : tape_node {
-  cotangent_slot out;
-  F pullback;
-  std::vector<cotangent_slot*> slots;
-
-  custom_node(F const& f, std::vector<cotangent_slot*> const& s) : pullback(f), slots(s) { act = &run; }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<custom_node*>(n);
-    if (a == pull) self->pull_all();
-    else if (a == clear) self->out.value = tensor();
-    else self->~custom_node();
-  }
-  void pull_all() {
-    if (!out.value.defined()) return;
-    auto const g = pullback(static_cast<tensor const&>(out.value));
-    if (g.size() != static_cast<int>(slots.size()))
-      throw transform_error(("varve: a pullback gave " + std::to_string(g.size()) + " cotangents for " + std::to_string(slots.size()) + " operands").c_str());
-    for (int i = 0; i < g.size(); ++i)
-      if (slots[static_cast<std::size_t>(i)] && g[i].defined()) {
-        tensor& v = slots[static_cast<std::size_t>(i)]->value;
-        v = v.defined() ? tensor(add(v, g[i])) : tensor(g[i]);
-      }
-  }
-};
-} // namespace detail
-
-template <class F>
-tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullback) const {
-  auto* const lv = static_cast<dynamic_level*>(layer_->object);
-  if (!lv || !lv->record_on) throw transform_error((std::string("varve: interpreter ") + kind() + " records no gradients").c_str());
-  std::vector<cotangent_slot*> slots;
-  bool any = false;
-  for (auto const& t : operands) {
-    slots.push_back(owns(t) ? t.slot() : nullptr);
-    any = any || slots.back();
-  }
-  if (!any || !is_floating(y.dtype())) return y;
-  auto* n = lv->record_on->make<detail::custom_node<F>>(pullback, slots);
-  return tensor::wrap(y, layer_->id, layer_->level, {}, &n->out, y.sizes());
-}
-
-/// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
-inline std::vector<interpreter> dynamic_layer_stack() {
-  std::vector<interpreter> r;
-  for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), interpreter(*l));
-  return r;
-}
-
-/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order (FS-20).
-class temporarily_popped {
-public:
-  explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {
-    layer* l = saved_;
-    for (int k = 0; k < count; ++k) {
-      if (!l) throw transform_error("varve: fewer transforms are at work than are to be popped");
-      l = l->below;
-    }
-    detail::set_top(this_thread_state.transforms, l);
-  }
-  temporarily_popped(temporarily_popped const&) = delete;
-  temporarily_popped& operator=(temporarily_popped const&) = delete;
-  ~temporarily_popped() { detail::set_top(this_thread_state.transforms, saved_); }
-
-private:
-  layer* saved_;
-};
-
-} // namespace varve
-
-// ---- varve/graph/make_fx.hpp
-namespace varve {
-
-/// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The counterpart of calling operators on proxies; both write by
-/// the same `graph_builder`.
-struct trace_layer : layer {
-  graph_builder builder;
-  trace_layer* outer = nullptr;
-  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are refused.
-  boxed_args* captures = nullptr;
-  /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of theirs that it captures are known as such.
-  int hidden = 0;
-
-  /// The trace of a function inside another traced one, whose values it lifts to inputs.
-  explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
-    outer = &around;
-    hidden = around.hidden + 1;
-  }
-  trace_layer() : trace_layer(static_cast<graph_builder*>(nullptr)) {}
-  explicit trace_layer(graph_builder* around) : builder(around) {
-    kind = "trace";
-    pushed::name(*this, this_thread_state.transforms);
-    object = this;
-    records = true;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
-  }
-  /// A value of the trace: the real tensor with its node number.
-  tensor wrap(tensor const& v, int node) const { return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), nullptr, v.sizes()); }
-  int node_of(tensor const& t) {
-    if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
-    if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
-    if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
-    if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
-    for (std::size_t k = 0; k < captured_.size(); k += 2)
-      if ((*captures)[captured_[k]].is(t)) return captured_[k + 1];
-    int at = 0;
-    while (at < captures->size() && !(*captures)[at].is(t)) ++at;
-    if (at == captures->size()) captures->push_back(t);
-    captured_.push_back(at);
-    captured_.push_back(builder.input({t.dtype(), t.sizes()}));
-    return captured_.back();
-  }
-  /// The real tensor behind a value of this trace or one around it.
-  tensor real(tensor const& t) const {
-    for (trace_layer const* l = this; l; l = l->outer)
-      if (t.is_wrapped() && t.layer() == l->id) return t.inner();
-    return t;
-  }
-  /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<std::function<boxed_args(boxed_args const&)>> const& functions) {
-    std::vector<int> ids;
-    for (auto const& t : x) ids.push_back(node_of(t));
-    std::vector<boxed_args> values;
-    auto const trace_into = [&](trace_layer& l, std::size_t k) {
-      pushed const on(this_thread_state.transforms, l);
-      boxed_args in;
-      for (int i = 1; i < x.size(); ++i) in.push_back(l.wrap(real(x[i]), l.builder.input({x[i].dtype(), x[i].sizes()})));
-      boxed_args const y = functions[k](in);
-      values.emplace_back();
-      for (auto const& t : y) {
-        l.builder.result(l.node_of(t));
-        values.back().push_back(l.real(t));
-      }
-      l.builder.close();
-    };
-    trace_layer on_true(*this);
-    trace_into(on_true, 0);
-    trace_layer on_false(*this);
-    trace_into(on_false, 1);
-    bool const first = static_cast<bool>(real(x[0]));
-    int const node = builder.emit_branches(handle, ids.data(), static_cast<int>(ids.size()), on_true.builder, on_false.builder);
-    boxed_args r;
-    for (int k = 0; k < values[0].size(); ++k) {
-      tensor const& v = values[first ? 0 : 1][k];
-      r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
-    }
-    return r;
-  }
-
-  /// Indices in `captures` of the inputs behind the arguments, in their order.
-  std::vector<int> captured() const {
-    std::vector<int> r;
-    for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
-    return r;
-  }
-
-private:
-  std::vector<int> captured_; // pairs of an index in `captures` and its node
-  tensor record(boxed_op const& op, boxed_args const& x) {
-    boxed_args inner;
-    std::vector<int> ids;
-    for (auto const& t : x) {
-      ids.push_back(node_of(t));
-      inner.push_back(real(t));
-    }
-    temporarily_popped const off(hidden);
-    tensor const y = op(inner);
-    return wrap(y, builder.emit(op.table->handle(), *op.at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()}));
-  }
-};
-
-/// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever transforms f applies (MX-1, "real" mode).
-/// Branches of C++ control flow taken by these values are what the graph holds. Run it by `interpret`.
-template <class F>
-struct make_fx_function {
-  [[no_unique_address]] F f;
-  template <class... X>
-  graph operator()(X const&... x) const {
-    trace_layer l;
-    std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
-    auto const y = [&] {
-      pushed const on(this_thread_state.transforms, l);
-      return detail::call_with(f, in);
-    }();
-    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
-    return l.builder.finish();
-  }
-};
-template <class F>
-constexpr auto make_fx(F f) {
-  return make_fx_function<F>{f};
-}
-
-} // namespace varve
-
 // ---- varve/graph/print.hpp
 #include <cstdio>
 namespace varve {
@@ -10977,192 +15621,6 @@ VARVE_COLD std::string to_dot(static_graph<S> const& g) {
 
 } // namespace varve
 
-// ---- varve/graph/proxy.hpp
-namespace varve {
-
-/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all shapes. Without a builder it is a
-/// constant whose elements all equal `splat`.
-struct proxy {
-  graph_builder* builder = nullptr;
-  int id = -1;
-  meta info{};
-  double splat = 0;
-  /// The trace that a constant was made in, when it was made like one of its values.
-  graph_builder* home = nullptr;
-
-  constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
-  constexpr explicit operator bool() const {
-    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
-    return false;
-  }
-
-private:
-  /// Not usable in a constant expression: the compiler prints its name.
-  static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
-    throw transform_error("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
-  }
-};
-
-template <>
-struct traits<proxy> {
-  using base = proxy;
-  static constexpr int level = 0;
-  static constexpr dims shape(proxy const& p) { return p.info.sizes; }
-  static constexpr dims type(proxy const& p) { return dims{static_cast<index_t>(p.info.type)}; }
-};
-template <>
-inline constexpr bool is_proxy_base<proxy> = true;
-constexpr meta meta_of(proxy const& p) { return p.info; }
-
-namespace detail {
-constexpr proxy as_proxy(proxy const& p) { return p; }
-template <number T>
-constexpr proxy as_proxy(T v) {
-  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v)};
-}
-template <class T, index_t... D>
-constexpr proxy as_proxy(array<T, D...> const& a) {
-  for (index_t k = 1; k < a.size(); ++k)
-    if (!(a[k] == a[0])) refuse::argument_is_invalid("trace", "an array constant whose elements differ cannot be traced; pass it as an argument");
-  return {nullptr, -1, {dtype_of_type<T>(), ints<D...>::to_dims(), false}, static_cast<double>(a.size() ? a[0] : T(0))};
-}
-
-/// The node number of a value in the function being traced; constants are written out on first use.
-constexpr int node_in(graph_builder& b, proxy const& p) {
-  if (p.builder) return b.lift(p.builder, p.id, p.info);
-  int c = b.constant(p.info.type, p.splat);
-  if (p.info.sizes.n == 0) return c;
-  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
-}
-} // namespace detail
-
-/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are computed.
-template <>
-struct backend<detail::traced_base> {
-  template <class Op, class... X>
-  static constexpr proxy call(Op const& op, X const&... x) {
-    proxy in[] = {detail::as_proxy(x)..., proxy{}};
-    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
-  }
-  template <class S, class T, number N>
-  static constexpr proxy full(S const& sizes, T const& type, N v) {
-    return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
-  }
-
-  /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
-  static constexpr proxy arange(proxy const& like, dims const& n) {
-    meta const out{dtype::int64, n};
-    graph_builder* const near = like.builder ? like.builder : like.home;
-    if (!near) refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
-    graph_builder& b = near->current();
-    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
-  }
-
-private:
-  template <class Tag>
-  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
-    using R = rules<Tag>;
-    meta metas[R::arity + 1]{};
-    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
-    meta const out = R::shape(at, metas, count);
-    if constexpr (R::kind == op_kind::pointwise) {
-      dtype const t = R::compute_type(metas, count);
-      for (int k = 0; k < count; ++k) {
-        dtype const want = k < R::conditions ? dtype::bool_ : t;
-        if (in[k].info.type == want) continue;
-        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
-        else in[k].info.type = want;
-      }
-    }
-    graph_builder *any = nullptr, *home = nullptr;
-    for (int k = 0; k < count; ++k) {
-      if (in[k].builder) any = in[k].builder;
-      if (in[k].home) home = in[k].home;
-    }
-    if (!any && foldable<R>) {
-      proxy r = fold<R>(in, count, out);
-      r.home = home;
-      return r;
-    }
-    if (!any) any = home;
-    if (!any) refuse::argument_is_invalid("trace", "this operator was called on constants only while tracing; pass one of them as an argument");
-    graph_builder& b = any->current();
-    int ids[R::arity + 1]{};
-    for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
-    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
-  }
-  /// Operators whose result on constants is a constant.
-  template <class R>
-  static constexpr bool foldable = R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert || (R::kind == op_kind::reduction && requires { requires R::sums; });
-  template <class R>
-  static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
-    double v = in[0].splat;
-    if constexpr (R::kind == op_kind::pointwise) {
-      double a[R::arity + 1]{};
-      for (int k = 0; k < count; ++k) a[k] = in[k].splat;
-      v = detail::lane<double>::run<R, double>(a);
-    } else if constexpr (R::kind == op_kind::reduction) {
-      for (index_t d : in[0].info.sizes)
-        if (is_symbol(d)) refuse::argument_is_invalid("trace", "a constant is summed over a symbolic size; pass the count as an argument");
-      v = numel(out.sizes) ? v * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes)) : 0;
-    }
-    return {nullptr, -1, out, out.type == dtype::bool_ ? v != 0 : is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
-  }
-};
-
-} // namespace varve
-
-// ---- varve/graph/trace.hpp
-namespace varve {
-
-/// A name as a template argument: `dim<"n">`.
-struct dim_name {
-  char text[8]{};
-  template <std::size_t N>
-  consteval dim_name(char const (&s)[N]) {
-    static_assert(N <= 8, "varve: the name of a symbolic dimension has at most 7 characters");
-    for (std::size_t k = 0; k + 1 < N; ++k) text[k] = s[k];
-  }
-};
-/// A symbolic size in a `spec`: equal names are equal sizes.
-template <dim_name Name>
-inline constexpr index_t dim = symbol(Name.text);
-
-/// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float, dim<"n">>` with a symbolic size.
-template <class T, index_t... D>
-struct spec_t {
-  static constexpr meta info() { return {dtype_of_type<T>(), ints<D...>::to_dims(), false}; }
-};
-template <class T, index_t... D>
-inline constexpr spec_t<T, D...> spec{};
-
-/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
-template <class F, class... M>
-constexpr graph trace_graph(F const& f, M const&... m) {
-  graph_builder b;
-  std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
-  auto const y = detail::call_with(f, in);
-  tree_for_each(
-      [&](auto const& v) {
-        using V = std::remove_cvref_t<decltype(v)>;
-        static_assert(value<V>, "varve: trace: the function must return values");
-        static_assert(level_of<V> == 0, "varve: trace: the result is seen through a transform (perturbation confusion through a capture); pass the outer value as an argument");
-        b.result(detail::node_in(b, detail::as_proxy(v)));
-      },
-      y);
-  return b.finish();
-}
-
-/// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
-template <class F, class... S>
-constexpr auto trace(F, S...) {
-  static_assert(std::is_empty_v<F>, "varve: trace: the function captures values, which the compiler cannot see; pass them as arguments");
-  if constexpr (std::is_empty_v<F>) return freeze([] { return trace_graph(F{}, S::info()...); });
-  else return static_graph<graph_sizes{}>{};
-}
-
-} // namespace varve
-
 // ---- varve/graph/verify.hpp
 namespace varve {
 
@@ -11213,1549 +15671,6 @@ constexpr verdict verify(graph const& g) {
 
 } // namespace varve
 
-// ---- varve/graph/region.hpp
-namespace varve {
-
-/// The handle of a higher-order operator in graphs.
-template <class Tag>
-inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
-
-/// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions capture of the functions around them become
-/// further operands, the union over both, in the same order for both (CD-4, SL-9).
-template <class Tag, class Op, class P, class... X>
-constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
-  graph_builder& outer = detail::as_proxy(p).builder->current();
-  int const pred = detail::node_in(outer, detail::as_proxy(p));
-  meta const metas[] = {meta_of(detail::as_proxy(x))..., meta{}};
-  auto trace_into = [&](graph_builder& b, auto const& f) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
-      auto const y = detail::call_with(f, in);
-      tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v))); }, y);
-      return tree_map([](auto const& v) { return detail::as_proxy(v).info; }, y);
-    }(std::index_sequence_for<X...>{});
-  };
-  graph_builder on_true(&outer);
-  auto const shapes = trace_into(on_true, op.on_true);
-  on_true.close();
-  graph_builder on_false(&outer);
-  auto const other = trace_into(on_false, op.on_false);
-  on_false.close();
-  static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
-  tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
-  int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x))...};
-  int const id = outer.emit_branches(&hop_handle<Tag>, operands, 1 + static_cast<int>(sizeof...(X)), on_true, on_false);
-  int k = 0;
-  return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
-}
-
-} // namespace varve
-
-// ---- varve/op/mul.hpp
-namespace varve {
-
-/// x * y.
-template <>
-struct rules<mul_t> : rule::pointwise<2> {
-  static constexpr auto kernel(auto x, auto y) { return x * y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
-};
-
-/// x / y, always floating (torch.true_divide).
-template <>
-struct rules<div_t> : rule::pointwise<2, promotion::floating> {
-  static constexpr auto kernel(auto x, auto y) { return x / y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
-};
-
-} // namespace varve
-
-// ---- varve/kernel/exponential.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
-/// The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9 and 1.2e-17).
-namespace varve::kernel::exponential {
-
-template <class T>
-struct table;
-template <>
-struct table<float> {
-  using integer = std::int32_t;
-  static constexpr int mantissa_bits = 23;
-  static constexpr float to_integer = 0x1.8p23f; // added, it leaves the nearest integer in the low bits
-  static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
-  static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
-  static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
-};
-template <>
-struct table<double> {
-  using integer = std::int64_t;
-  static constexpr int mantissa_bits = 52;
-  static constexpr double to_integer = 0x1.8p52;
-  static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
-  static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
-  static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
-                                 0.00019841269863053618, 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08};
-};
-
-/// x = n ln(2) + r: `shifted` holds n in its low bits, `q` is e^r - 1.
-template <class T>
-struct reduced {
-  batch<T> shifted, q;
-};
-template <class T>
-VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
-  V const n = library::nearbyint(x * V(c::log2_e));
-  V const shifted = n + V(c::to_integer);
-#else
-  V const shifted = kernel::fma<T>(x, V(c::log2_e), V(c::to_integer));
-  V const n = shifted - V(c::to_integer);
-#endif
-  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p = V(c::p[count - 1]);
-  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
-  return {shifted, kernel::fma<T>(r * r, p, r)};
-}
-/// 2^n from a shifted n, while 2^n is a normal number.
-template <class T>
-VARVE_INLINE batch<T> power_of_two(batch<T> const& shifted) {
-  using c = table<T>;
-  return detail::shift_left<c::mantissa_bits, typename c::integer, T>(shifted, batch<T>(T(1)));
-}
-/// e^x. Results below the smallest normal number are 0.
-template <class T>
-VARVE_INLINE batch<T> exp(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  auto const y = exponential::reduce<T>(x);
-  V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
-  return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e), x * V(std::numeric_limits<T>::max())); // infinity, or NaN
-}
-/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the way.
-template <class T>
-VARVE_INLINE batch<T> expm1(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  V const low = kernel::select<T>(x < V(c::one_below), V(c::one_below), x);
-  auto const y = exponential::reduce<T>(kernel::select<T>(x > V(c::highest + 1), V(c::highest + 1), low));
-  V const s = exponential::power_of_two<T>(y.shifted - V(T(1)));
-  V const h = kernel::fma<T>(y.q, s, s - V(T(0.5)));
-  return kernel::select<T>(x == V(T(0)), x, h + h); // keeps the sign of zero
-}
-/// t / (t + 2) with t = e^(2|x|) - 1, and the sign of x: nothing cancels, so small x need no case of their own.
-template <class T>
-VARVE_INLINE batch<T> tanh(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  V const a = library::abs(x);
-  V const b = kernel::select<T>(a > V(c::tanh_is_one), V(c::tanh_is_one), a);
-  auto const y = exponential::reduce<T>(b + b);
-  V const s = exponential::power_of_two<T>(y.shifted);
-  V const t = kernel::fma<T>(y.q, s, s - V(T(1)));
-  return library::copysign(t / (t + V(T(2))), x);
-}
-/// Through e^-|x|, so that nothing overflows; below the smallest normal number 0.
-template <class T>
-VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
-  using V = batch<T>;
-  V const a = -library::abs(x);
-  auto const y = exponential::reduce<T>(a);
-  V const s = exponential::power_of_two<T>(y.shifted);
-  V const e = kernel::select<T>(a < V(table<T>::lowest), V(T(0)), kernel::fma<T>(y.q, s, s));
-  return kernel::select<T>(x < V(T(0)), e, V(T(1))) / (e + V(T(1)));
-}
-
-} // namespace varve::kernel::exponential
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/kernel/logarithm.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)], and with s = (m - 1) / (m + 1) the
-/// series 2 s + 2/3 s^3 + 2/5 s^5 + ..., whose coefficients interpolate at Chebyshev points in s^2 (errors 3e-11 and 6e-20).
-namespace varve::kernel::logarithm {
-
-template <class T>
-struct table;
-template <>
-struct table<float> {
-  using integer = std::uint32_t;
-  static constexpr int mantissa_bits = 23, bias = 128;
-  static constexpr float integer_bits = 0x1p23f; // an integer below 2^23 placed in its low bits makes it 2^23 + that integer
-  static constexpr float sqrt_half = 0.707106781f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
-  static constexpr float p[] = {0.66666666554042009f, 0.40000122211810651f, 0.28550778633191964f, 0.23331614471843498f};
-};
-template <>
-struct table<double> {
-  using integer = std::uint64_t;
-  static constexpr int mantissa_bits = 52, bias = 1024;
-  static constexpr double integer_bits = 0x1p52;
-  static constexpr double sqrt_half = 0.70710678118654752, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
-  static constexpr double p[] = {0.66666666666666663, 0.40000000000000885, 0.28571428570799784, 0.22222222392581045,
-                                 0.18181795547521137, 0.15386244737621665, 0.13268638369266825, 0.13088034850927555};
-};
-
-/// Natural logarithm: -inf at 0, NaN below, denormal numbers included.
-template <class T>
-VARVE_INLINE batch<T> log(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  using U = typename c::integer;
-  constexpr T infinity = std::numeric_limits<T>::infinity();
-  auto const tiny = x < V(std::numeric_limits<T>::min());
-  V const y = kernel::select<T>(tiny, x * V(c::integer_bits), x);
-  auto const shifted = detail::raw_bits<T>(y) - (std::bit_cast<U>(c::sqrt_half) - (U(c::bias) << c::mantissa_bits)); // exponent of m is 0 or -1
-  V const exponent = detail::from_raw_bits<T>((shifted >> c::mantissa_bits) | std::bit_cast<U>(c::integer_bits));
-  V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
-  V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
-  V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p(c::p[count - 1]);
-#pragma GCC unroll 8
-  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
-  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
-  V const r = kernel::fma<T>(k, V(c::ln2_high), series);
-  V const positive = kernel::select<T>(x < V(infinity), r, x);
-  return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
-}
-
-} // namespace varve::kernel::logarithm
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/kernel/math.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
-/// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
-namespace varve::kernel {
-
-/// e^x.
-template <floating T>
-constexpr T exp(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::exp(x));
-  return std::exp(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> exp(batch<T> const& x) {
-  return exponential::exp(x);
-}
-/// e^x - 1 without cancellation near 0.
-template <floating T>
-constexpr T expm1(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::expm1(x));
-  return std::expm1(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> expm1(batch<T> const& x) {
-  return exponential::expm1(x);
-}
-/// Natural logarithm.
-template <floating T>
-constexpr T log(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log(x));
-  return std::log(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> log(batch<T> const& x) {
-  return logarithm::log(x);
-}
-/// log(1 + x) without cancellation near 0.
-template <floating T>
-constexpr T log1p(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log1p(x));
-  return std::log1p(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> log1p(batch<T> const& x) {
-  return kernel::select<T>(x == batch<T>(T(0)), x, library::log1p(x)); // keeps the sign of zero
-}
-/// Sine of an angle in radians.
-template <floating T>
-constexpr T sin(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sin(x));
-  return std::sin(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> sin(batch<T> const& x) {
-  return library::sin(x);
-}
-/// Cosine of an angle in radians.
-template <floating T>
-constexpr T cos(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::cos(x));
-  return std::cos(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> cos(batch<T> const& x) {
-  return library::cos(x);
-}
-/// Tangent of an angle in radians.
-template <floating T>
-constexpr T tan(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tan(x));
-  return std::tan(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> tan(batch<T> const& x) {
-  return library::tan(x);
-}
-/// Hyperbolic tangent.
-template <floating T>
-constexpr T tanh(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tanh(x));
-  return std::tanh(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> tanh(batch<T> const& x) {
-  return exponential::tanh(x);
-}
-/// 1 / (1 + e^-x), without overflow for any x.
-template <floating T>
-constexpr T sigmoid(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sigmoid(x));
-  T const e = std::exp(x < 0 ? x : -x);
-  return (x < 0 ? e : T(1)) / (1 + e);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
-  return exponential::sigmoid(x);
-}
-/// Error function.
-template <floating T>
-constexpr T erf(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::erf(x));
-  return std::erf(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> erf(batch<T> const& x) {
-  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
-  else return library::erf(x);
-}
-/// Square root, correctly rounded; NaN below 0.
-template <floating T>
-constexpr T sqrt(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sqrt(x));
-  return std::sqrt(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> sqrt(batch<T> const& x) {
-  return library::sqrt(x);
-}
-/// 1 / x, exactly rounded (unlike the hardware's estimate).
-template <floating T>
-constexpr T reciprocal(T x) {
-  return T(1) / x;
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> reciprocal(batch<T> const& x) {
-  return batch<T>(T(1)) / x;
-}
-
-/// x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1 (PyTorch).
-template <arithmetic T>
-constexpr T pow(T x, T y) {
-  if constexpr (floating<T>) {
-    if (std::is_constant_evaluated()) return constant::narrow<T>(constant::pow(x, y));
-    return std::pow(x, y);
-  } else {
-    if constexpr (std::is_signed_v<T>)
-      if (y < 0) return static_cast<T>(x == 1 ? 1 : x == T(-1) ? (y % 2 ? -1 : 1) : 0);
-    std::uint64_t r = 1, b = static_cast<std::uint64_t>(x);
-    for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1, b *= b)
-      if (e & 1) r *= b;
-    return static_cast<T>(r);
-  }
-}
-template <lane T>
-VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
-  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
-}
-
-} // namespace varve::kernel
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/op/where.hpp
-namespace varve {
-
-/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a product with 0.
-template <>
-struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
-  static constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
-  template <class Op>
-  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
-    return where(c, detail::match(d, r), 0);
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<2>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
-    return where(c, 0, detail::match(d, r));
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const&, value auto const&, value auto const& r, auto const&...) {
-    return mul(r, 0);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c, value auto const& x, auto const&) {
-    return detail::unmatch(where(c, g, 0), x);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<2>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&, value auto const& y) {
-    return detail::unmatch(where(c, 0, g), y);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&...) {
-    return detail::unmatch(mul(g, 0), c);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/hop_node.hpp
-namespace varve::detail {
-
-template <class Y, class Level>
-struct result_slots {
-  using type = std::tuple<typename Level::template slot_of<Y>>;
-};
-template <class... Y, class Level>
-struct result_slots<std::tuple<Y...>, Level> {
-  using type = std::tuple<typename Level::template slot_of<Y>...>;
-};
-
-/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
-template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
-struct hop_node : tape_node {
-  typename result_slots<Y, Level>::type out;
-  Tape const* owner;
-  [[no_unique_address]] Op op;
-  P pred;
-  Y y;
-  X operands;
-  std::tuple<E...> slots;
-
-  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e) : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) { act = &run; }
-
-  static constexpr void run(tape_node* n, action a) {
-    auto* self = static_cast<hop_node*>(n);
-    if (a == pull) {
-      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out)) self->pull_all(std::index_sequence_for<E...>{});
-    } else if (a == clear) {
-      std::apply([](auto&... s) { ((s.set = false), ...); }, self->out);
-    } else if (std::is_constant_evaluated()) {
-      delete self;
-    } else {
-      self->~hop_node();
-    }
-  }
-  template <std::size_t... I>
-  constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
-    auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
-      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
-    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
-  }
-  template <class S, class G>
-  constexpr void give(S const& to, G const& g) {
-    if constexpr (!is_none<S>)
-      if (to) to->add(owner->tower, g);
-  }
-};
-
-} // namespace varve::detail
-
-// ---- varve/interpreter/static_level.hpp
-namespace varve {
-
-/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs to (two transforms may not mix at a level).
-template <int N, class Tag>
-struct static_level {
-  static constexpr int level = N;
-
-  static constexpr bool alive() { return true; }
-  template <class S>
-  static constexpr S logical_shape(S const& s) {
-    return s;
-  }
-
-  template <class X>
-  static constexpr auto open_dual(X const& x) {
-    if constexpr (at_level<X, N>) return dual<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
-    else return dual<X, none_t>{x, none};
-  }
-  template <class I, class Y, class T>
-  static constexpr auto close_dual(I const& in, Y const& y, T const& t) {
-    if constexpr (is_none<T>) return y;
-    else return seen<I, Y, T>{y, in, t};
-  }
-
-  template <class X>
-  static constexpr auto open_batched(X const& x) {
-    if constexpr (at_level<X, N>) return operand<decltype(x.value), std::true_type>{x.value, {}};
-    else return operand<X, std::false_type>{x, {}};
-  }
-  template <class X>
-  static constexpr auto is_mapped(X const&) {
-    return std::bool_constant<at_level<X, N>>{};
-  }
-  template <class I, class Y, class F>
-  static constexpr auto close_batched(I const& in, operand<Y, F> const& y) {
-    return seen<I, Y>{y.value, in, {}};
-  }
-
-  template <class X>
-  static constexpr auto const& open_plain(X const& x) {
-    if constexpr (at_level<X, N>) return x.value;
-    else return x;
-  }
-  /// Closes a value whose interpreter has no payload.
-  template <class I, class Y>
-  static constexpr auto close(I const& in, Y const& y) {
-    return seen<I, Y>{y, in, {}};
-  }
-};
-
-/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen through. Lifted constants have no tape.
-template <int N, class Tag, class Tower>
-struct static_tape_level : static_level<N, Tag> {
-  tape<Tower>* record_on = nullptr;
-
-  template <class V>
-  using slot_of = slot<decltype(lift_to_all(std::declval<Tower const&>(), std::declval<V const&>()))>;
-
-  constexpr bool alive() const { return record_on != nullptr; }
-
-  template <class X>
-  static constexpr auto open_tracked(X const& x) {
-    if constexpr (at_level<X, N>) return tracked<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
-    else return tracked<X, none_t>{x, none};
-  }
-  template <class I, class Y>
-  static constexpr auto close_tracked(I const& in, Y const& y) {
-    I constant = in;
-    constant.record_on = nullptr;
-    return seen<I, Y, slot_of<Y>*>{y, constant, nullptr};
-  }
-  template <class I, class Op, class Y, class... P, class... E>
-  constexpr auto record(I const& in, Op const& op, Y const& y, tracked<P, E> const&... t) const {
-    if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
-      return y;
-    } else {
-      if (!record_on) return close_tracked(in, y);
-      using node = detail::op_node<tape<Tower>, slot_of<Y>, Op, Y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>...>;
-      auto* n = record_on->template make<node>(record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
-      return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
-    }
-  }
-  /// Records a higher-order operator: one node with a slot per result, pulled through `rules<tag>::pull`.
-  template <class I, class Op, class Y, class P, class... V, class... E>
-  constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
-    tree_for_each(
-        [](auto const& v) {
-          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N, "varve: a function of this operator captures a value that grad tracks; pass it as an operand or through closure(f, captured...)");
-        },
-        y);
-    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>, std::remove_cvref_t<E>...>;
-    node* n = record_on ? record_on->template make<node>(record_on, op, p, y, std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...) : nullptr;
-    return tree_map_indexed([&]<std::size_t K>(arg_t<K>, auto const& v) {
-      using Leaf = std::remove_cvref_t<decltype(v)>;
-      if constexpr (detail::static_and_not_floating<Leaf>()) return v;
-      else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
-      else return close_tracked(in, v);
-    }, y);
-  }
-  /// A leaf of the tape.
-  template <class I, class V>
-  constexpr auto track(I const& in, V const& v) const {
-    auto* n = record_on->template make<detail::leaf_node<slot_of<V>>>();
-    return seen<I, V, slot_of<V>*>{v, in, &n->out};
-  }
-};
-
-} // namespace varve
-
-// ---- varve/transform/closure.hpp
-namespace varve {
-
-/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level above the captures' levels,
-/// which the compiler cannot do for values hidden inside a lambda (perturbation confusion, design section 5).
-template <class F, class... C>
-struct closure_t {
-  [[no_unique_address]] F f;
-  [[no_unique_address]] std::tuple<C...> captures;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return detail::call_with([&](auto const&... c) { return f(x..., c...); }, captures);
-  }
-};
-template <class F, class... C>
-constexpr auto closure(F f, C const&... c) {
-  return closure_t<F, C...>{f, std::tuple<C...>(c...)};
-}
-
-namespace detail {
-template <class F>
-constexpr auto captures_of(F const&) {
-  return std::tuple<>{};
-}
-template <class F, class... C>
-constexpr auto captures_of(closure_t<F, C...> const& f) {
-  return f.captures;
-}
-template <class X>
-constexpr int leaf_level() {
-  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    int r = 0;
-    ((r = leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() > r ? leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() : r), ...);
-    return r;
-  }(std::make_index_sequence<std::tuple_size_v<X>>{});
-  else if constexpr (value<X>) return level_of<X>;
-  else return 0;
-}
-template <class X>
-consteval bool tree_is_dynamic() {
-  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    return (tree_is_dynamic<std::remove_cvref_t<std::tuple_element_t<K, X>>>() || ...);
-  }(std::make_index_sequence<std::tuple_size_v<X>>{});
-  else return dynamic_value<X>;
-}
-/// Level of a static transform: one above the greatest among its arguments and declared captures.
-template <class F, class... X>
-inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
-
-template <int Level, class F, class... X>
-constexpr auto leaves_tower(F const& f, X const&... x) {
-  return std::apply([](auto const&... v) { return tower_of<Level>(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/transform/dynamic_scope.hpp
-namespace varve {
-
-namespace detail {
-/// A layer that runs interpreter `I` on boxed calls: the same `process` that static values use.
-template <class I>
-struct interpreter_layer : layer {
-  I interpreter{};
-  explicit interpreter_layer(layer_stack& stack) {
-    kind = I::kind;
-    interpreter.self = this;
-    object = static_cast<dynamic_level*>(&interpreter);
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<interpreter_layer&>(l).interpreter.process(op, x); };
-    pushed::name(*this, stack);
-  }
-  interpreter_layer(interpreter_layer const&) = delete;
-  interpreter_layer& operator=(interpreter_layer const&) = delete;
-};
-
-inline void require_floating(tensor const& t, char const* transform) {
-  if (is_floating(t.dtype())) return;
-  std::string what(transform);
-  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
-  refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
-}
-} // namespace detail
-
-/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and its tape. The counterpart of `static_reverse_scope`.
-/// (A template, like its siblings, only so that the header alone instantiates no operator.)
-template <class = void>
-class dynamic_reverse_scope {
-public:
-  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
-    layer_.interpreter.record_on = &tape_;
-    layer_.records = true;
-  }
-
-  template <class T>
-  auto track(T const& t) {
-    return tree_map(
-        [&](auto const& v) {
-          if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
-            tensor const x = detail::as_tensor(detail::plain(v));
-            detail::require_floating(x, "grad");
-            return tensor::wrap(x, layer_.id, layer_.level, {}, &tape_.make<detail::boxed_leaf>()->out, x.sizes());
-          } else {
-            return v;
-          }
-        },
-        t);
-  }
-  template <class Body>
-  auto run(Body const& body) {
-    pushed const on(this_thread_state.transforms, layer_);
-    return body();
-  }
-  template <class Y>
-  auto primal(Y const& t) const {
-    return tree_map(
-        [&](auto const& y) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) return mine(y) ? tensor(y.inner()) : y;
-          else return y;
-        },
-        t);
-  }
-  template <class Y>
-  void backward_from_scalar(Y const& y) {
-    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
-    if constexpr (std::is_same_v<Y, tensor>) {
-      if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
-      detail::require_floating(y, "grad of a function");
-      if (mine(y) && y.slot()) y.slot()->value = ones_like(y.inner());
-      pull();
-    }
-  }
-  template <class Y, class G>
-  void backward(Y const& t, G const& g) {
-    for (tape_node* n = tape_.last(); n; n = n->previous) n->act(n, tape_node::clear);
-    tree_map(
-        [&](auto const& y, auto const& c) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
-            tensor const cotangent = detail::as_tensor(c);
-            if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
-            if (mine(y) && y.slot()) y.slot()->value = y.slot()->value.defined() ? add(y.slot()->value, cotangent) : cotangent;
-          }
-          return 0;
-        },
-        t, g);
-    pull();
-  }
-  template <class T>
-  auto gradient(T const& t) const {
-    return tree_map(
-        [&](auto const& v) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
-            tensor const& c = v.slot()->value;
-            return c.defined() ? c : tensor(zeros_like(v.inner()));
-          } else {
-            return none;
-          }
-        },
-        t);
-  }
-
-  /// Adds to the cotangent of a result; `pull` then hands all of them back.
-  template <class T = tensor>
-  void seed(T const& y, T const& g) {
-    if (mine(y) && y.slot()) y.slot()->value = y.slot()->value.defined() ? T(add(y.slot()->value, g)) : g;
-  }
-  void pull() {
-    for (tape_node* n = tape_.last(); n; n = n->previous) n->act(n, tape_node::pull);
-  }
-
-private:
-  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
-  tape_memory tape_;
-  detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
-};
-
-/// One run of forward mode on tensors.
-template <class = void>
-class dynamic_forward_scope {
-public:
-  dynamic_forward_scope() : layer_(this_thread_state.transforms) {}
-  template <class P, class T>
-  auto attach(P const& p, T const& t) const {
-    return tree_map(
-        [&](auto const& v, auto const& d) {
-          auto const x = boxed(v);
-          auto const dx = boxed(d);
-          detail::require_floating(x, "jvp");
-          if (!(x.sizes() == dx.sizes())) refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
-          return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), nullptr, x.sizes());
-        },
-        p, t);
-  }
-  template <class Body>
-  auto run(Body const& body) {
-    pushed const on(this_thread_state.transforms, layer_);
-    return body();
-  }
-  tensor primal(tensor const& y) const { return layer_.interpreter.mine(y) ? y.inner() : y; }
-  template <class Y>
-    requires std::is_same_v<Y, tensor>
-  tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? y.extra() : tensor(zeros_like(y));
-  }
-  template <number Y>
-  tensor primal(Y y) const {
-    return detail::as_tensor(y);
-  }
-  template <number Y>
-  tensor tangent(Y) const {
-    return detail::as_tensor(Y(0));
-  }
-
-private:
-  template <class V>
-  static tensor boxed(V const& v) {
-    return detail::as_tensor(detail::plain(v));
-  }
-  detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
-};
-
-/// One run of `vmap` on tensors.
-template <class = void>
-class dynamic_batch_scope {
-public:
-  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
-    layer_.interpreter.n = dims{n};
-    layer_.batch_size = n;
-    layer_.random = random;
-  }
-  dims size() const { return layer_.interpreter.n; }
-  tensor map(tensor const& x) const {
-    dims logical = x.sizes();
-    return tensor::wrap(x, layer_.id, layer_.level, {}, nullptr, logical.erase(0));
-  }
-  template <class Body>
-  auto run(Body const& body) {
-    pushed const on(this_thread_state.transforms, layer_);
-    return body();
-  }
-  bool mapped(tensor const& y) const { return layer_.interpreter.mine(y); }
-  tensor unmapped(tensor const& y) const { return y.inner(); }
-
-private:
-  detail::interpreter_layer<vmap_interpreter<dynamic_level, dims>> layer_;
-};
-
-} // namespace varve
-
-// ---- varve/transform/scope.hpp
-namespace varve {
-
-/// Is one of these arguments, or a leaf of one, a dynamic value? Then a transform uses the run-time stack.
-template <class... X>
-concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
-
-namespace detail {
-template <int N, class Y>
-inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler explains the comparison
-/// Checks what leaves a static transform of level N.
-template <int N, class Y>
-constexpr void check_exit() {
-  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
-                                  "pass the outer value as an argument or through closure(f, captured...)");
-}
-template <class V, int N>
-concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
-template <class V>
-concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
-} // namespace detail
-
-/// One run of reverse mode on static values: a tape, and the level its values are seen at.
-template <class F, class... X>
-class static_reverse_scope {
-public:
-  static constexpr int level = detail::next_level<F, X...>;
-  using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
-  using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
-
-  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)) {}
-
-  template <class T>
-  constexpr auto track(T const& t) {
-    if constexpr (detail::differentiable_leaf<T>) return in().track(in(), detail::plain(t));
-    else return tree_map(
-        [&](auto const& v) {
-          using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
-          else return v;
-        },
-        t);
-  }
-  template <class Body>
-  constexpr auto run(Body const& body) {
-    return body();
-  }
-  /// Value of a result below this level.
-  template <class Y>
-  constexpr auto primal(Y const& t) const {
-    return tree_map(
-        [](auto const& y) {
-          using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (value<V>) {
-            detail::check_exit<level, V>();
-            if constexpr (at_level<V, level>) return y.value;
-            else return y;
-          } else {
-            return y;
-          }
-        },
-        t);
-  }
-  template <class Y>
-  constexpr void backward_from_scalar(Y const& y) {
-    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
-    if constexpr (value<Y>) {
-      detail::check_exit<level, Y>();
-      if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
-      else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
-      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
-      tape_.pull();
-    }
-  }
-  /// Pulls a tree of cotangents of the results.
-  template <class Y, class G>
-  constexpr void backward(Y const& t, G const& g) {
-    tape_.clear();
-    tree_map(
-        [&](auto const& y, auto const& c) {
-          using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, c);
-          return 0;
-        },
-        t, g);
-    tape_.pull();
-  }
-  /// The collected cotangents of a tracked tree; zeros where nothing arrived.
-  template <class T>
-  constexpr auto gradient(T const& t) const {
-    if constexpr (detail::leaf_at_level<T, level>) {
-      if (t.extra->set) return t.extra->value;
-      return lift_to_all(tape_.tower, zeros_like(t.value));
-    } else return tree_map(
-        [&](auto const& v) {
-          using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (at_level<V, level>) {
-            if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, zeros_like(v.value));
-          } else {
-            return none;
-          }
-        },
-        t);
-  }
-
-private:
-  static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-    if constexpr (std::is_empty_v<tower>) return tower{};
-    else return detail::leaves_tower<level>(f, x...);
-  }
-  constexpr interpreter in() {
-    interpreter i{};
-    i.record_on = &tape_;
-    return i;
-  }
-  template <class Y, class G>
-  constexpr void seed(Y const& y, G const& g) {
-    if (y.extra) y.extra->add(tape_.tower, g);
-  }
-  tape<tower> tape_;
-};
-
-/// Opens reverse mode for a function and its arguments, in the world their types choose.
-template <class F, class... X>
-constexpr auto reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-  if constexpr (any_dynamic<X...>) return dynamic_reverse_scope<>();
-  else return static_reverse_scope<F, X...>(f, x...);
-}
-
-} // namespace varve
-
-// ---- varve/transform/vjp.hpp
-namespace varve {
-
-namespace detail {
-/// Owns a pointer; usable in constant expressions.
-template <class T>
-class owned {
-public:
-  constexpr explicit owned(T* p) : p_(p) {}
-  constexpr owned(owned&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
-  owned(owned const&) = delete;
-  owned& operator=(owned const&) = delete;
-  constexpr ~owned() { delete p_; }
-  constexpr T* operator->() const { return p_; }
-
-private:
-  T* p_;
-};
-template <class F, class... X>
-constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-  if constexpr (any_dynamic<X...>) return new dynamic_reverse_scope<>();
-  else return new static_reverse_scope<F, X...>(f, x...);
-}
-} // namespace detail
-
-/// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called many times.
-template <class Scope, class In, class Y>
-struct pullback {
-  detail::owned<Scope> scope;
-  In in;
-  Y y;
-  template <class G>
-  constexpr auto operator()(G const& g) const {
-    scope->backward(y, g);
-    return scope->gradient(in);
-  }
-};
-
-/// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per argument, `g` a tree like the result. TR-15.
-template <class F, class... X>
-constexpr auto vjp(F f, X const&... x) {
-  auto* raw = detail::new_reverse_scope(f, x...);
-  using Scope = std::remove_pointer_t<decltype(raw)>;
-  detail::owned<Scope> scope(raw);
-  auto in = scope->track(std::tuple<X...>(x...));
-  auto y = scope->run([&] { return detail::call_with(f, in); });
-  auto value = scope->primal(y);
-  return std::pair(value, pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
-}
-
-} // namespace varve
-
-// ---- varve/hop/cond.hpp
-namespace varve {
-
-/// Tag of the higher-order operator `cond`.
-struct cond_t {
-  static constexpr auto op_name = "cond";
-};
-
-namespace detail {
-template <class I, class F>
-struct dual_fn;
-template <std::size_t N, class F>
-struct pull_fn;
-template <class I, class F, class... Flag>
-struct batched_fn;
-/// The results of both branches must be of one shape and dtype.
-template <class U, class V>
-constexpr void require_alike(U const& u, V const& v) {
-  if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
-    static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))>, "varve: cond: both functions must return values of one shape and dtype");
-  } else {
-    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
-    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
-  }
-}
-template <class D>
-constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
-  else return d.tangent;
-}
-} // namespace detail
-
-/// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one level below (HO-12).
-template <class T, class F>
-struct cond_call {
-  using tag = cond_t;
-  [[no_unique_address]] T on_true;
-  [[no_unique_address]] F on_false;
-  static constexpr char const* name() { return cond_t::op_name; }
-  /// The call of other functions.
-  template <class A, class B>
-  static constexpr auto with(A const& a, B const& b) {
-    return cond_call<A, B>{a, b};
-  }
-  // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
-  template <class I, class A>
-  static constexpr auto dual_fn(I const& in, A const& f) {
-    return detail::dual_fn<I, A>{in, f};
-  }
-  template <class A, class... V>
-  static constexpr auto pull_fn(A const& f, V const&...) {
-    return detail::pull_fn<sizeof...(V), A>{f};
-  }
-  template <class I, class A, class... V, class... Flag>
-  static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
-    return detail::batched_fn<I, A, Flag...>{in, f};
-  }
-  template <class D>
-  static constexpr auto tangent(D const& d) {
-    return detail::full_tangent(d);
-  }
-  template <class P>
-  static constexpr auto const& predicate(P const& p) {
-    return p;
-  }
-  template <class A, class... X>
-  static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
-    return std::apply(f, x);
-  }
-  /// (values..., tangents...) to the results closed as pairs.
-  template <class Y, class A>
-  static constexpr auto split_pairs(Y const& y, A const& close) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
-      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
-    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
-  }
-  template <value P, value... X>
-  constexpr auto operator()(P const& p, X const&... x) const {
-    if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
-    else if constexpr (is_proxy_base<base_of<P>>) return trace_branches(cond_t{}, *this, p, x...);
-    else return p ? on_true(x...) : on_false(x...);
-  }
-};
-template <class T, class F>
-inline constexpr bool is_hop<cond_call<T, F>> = true;
-
-namespace detail {
-/// Runs a branch on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
-template <class I, class F>
-struct dual_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
-    }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-  template <class Y>
-  static constexpr auto as_tuple(Y const& y) {
-    if constexpr (is_tree_node<Y>) return y;
-    else return std::tuple<Y>(y);
-  }
-};
-
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the branch again in reverse mode.
-template <std::size_t N, class F>
-struct pull_fn {
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
-      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
-      auto const run = vjp(with_captures, nth<K>(x...)...);
-      auto const g = [&] {
-        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
-        else return std::make_tuple(nth<N + G>(x...)...);
-      }();
-      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
-    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
-  }
-  template <std::size_t M, class G, class... V>
-  static constexpr auto first(G const& f, V const&... v) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
-  }
-  template <class C, class X>
-  static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
-    else return c;
-  }
-};
-
-/// Runs a branch on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
-template <class I, class F>
-struct reentering_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
-  }
-};
-/// Runs a branch on operands some of which are mapped; every result comes out mapped.
-template <class I, class F, class... Flag>
-struct batched_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    auto const close = [&](auto flag, auto const& v) {
-      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
-      else return v;
-    };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
-  }
-};
-} // namespace detail
-
-/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
-/// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).
-template <>
-struct rules<cond_t> {
-  template <class I, class Op, class P, class... X>
-  static constexpr auto jvp(I const& in, Op const& op, P const& p, X const&... x) {
-    return [&](auto const& pp, auto const&... d) {
-      auto const y = op.with(op.dual_fn(in, op.on_true), op.dual_fn(in, op.on_false))(pp.primal, d.primal..., op.tangent(d)...);
-      return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
-    }(in.open_dual(p), in.open_dual(x)...);
-  }
-  template <class I, class Op, class P, class... X>
-  static constexpr auto grad(I const& in, Op const& op, P const& p, X const&... x) {
-    return [&](auto const& pp, auto const&... t) {
-      auto const y = op(pp.primal, t.primal...);
-      return in.record_hop(in, op, y, pp.primal, t...);
-    }(in.open_tracked(p), in.open_tracked(x)...);
-  }
-  /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
-  template <class Op, class P, class X, class... G>
-  static constexpr auto pull(Op const& op, P const& p, X const& x, G const&... g) {
-    return op.spread([&](auto const&... v) { return op.with(op.pull_fn(op.on_true, v...), op.pull_fn(op.on_false, v...))(p, v..., g...); }, x);
-  }
-  template <class I, class Op, class P, class... X>
-  static constexpr auto vmap(I const& in, Op const& op, P const& p, X const&... x) {
-    return choose(
-        in.is_mapped(p), [&](auto const& q) { return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); }, op.on_true(x...), op.on_false(x...)); },
-        [&](auto const& q) {
-          return [&](auto const&... o) {
-            auto const y = op.with(op.batched_fn(in, op.on_true, o...), op.batched_fn(in, op.on_false, o...))(q, o.value...);
-            return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
-          }(in.open_batched(x)...);
-        },
-        p);
-  }
-  template <class I, class Op, class P, class... X>
-  static constexpr auto mode(I const& in, Op const& op, P const& p, X const&... x) {
-    using T = detail::reentering_fn<I, decltype(op.on_true)>;
-    using F = detail::reentering_fn<I, decltype(op.on_false)>;
-    auto const y = in.mode->process(cond_call<T, F>{{in, op.on_true}, {in, op.on_false}}, in.open_plain(p), in.open_plain(x)...);
-    return tree_map([&](auto const& v) { return in.close(in, v); }, y);
-  }
-};
-
-namespace detail {
-template <class T, class F, class Tower, class... X>
-constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
-  if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
-    return p ? t(x...) : f(x...);
-  } else {
-    auto const lift = [&](auto const& y) { return tree_map([&](auto const& v) { return lift_to_all(tower, v); }, y); };
-    static_assert(std::is_same_v<decltype(lift(t(x...))), decltype(lift(f(x...)))>, "varve: cond: both functions must return values of one shape and dtype");
-    return p ? lift(t(x...)) : lift(f(x...));
-  }
-}
-/// The door to the boxed operator: defined in boxed_cond.hpp.
-template <class T, class F, class... X>
-auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
-} // namespace detail
-
-/// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
-/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
-/// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
-/// whole; one without a rule for it refuses with `missing_rule`.
-template <value P, class T, class F, class... X>
-constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
-  if constexpr (number<P>) {
-    constexpr bool watched = (detail::contains_mode<X>() || ...);
-    if constexpr (watched) return cond_call<T, F>{true_fn, false_fn}(pred, x...);
-    else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
-  } else if constexpr (std::is_same_v<P, tensor>) {
-    if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
-    return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
-  } else {
-    return cond_call<T, F>{true_fn, false_fn}(pred, x...);
-  }
-}
-
-} // namespace varve
-
-
-// ---- varve/hop/boxed_cond.hpp
-/// @file
-/// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of `rules<cond_t>`.
-namespace varve {
-
-namespace detail {
-inline boxed_args part(boxed_args const& x, int from, int to) {
-  boxed_args r;
-  for (int k = from; k < to; ++k) r.push_back(x[k]);
-  return r;
-}
-inline boxed_args joined(boxed_args x, boxed_args const& y) {
-  for (auto const& t : y) x.push_back(t);
-  return x;
-}
-} // namespace detail
-/// A pack as a flat tree.
-template <class F, class... P>
-  requires(std::is_same_v<P, boxed_args> && ...)
-boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
-  boxed_args r;
-  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
-  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
-  return r;
-}
-
-namespace detail {
-template <class = void>
-higher_order_operator& cond_operator();
-
-/// Runs a branch on duals: (primals..., tangents...) to the same of its results. The layer is put back around what runs, so that what the branch captures of it is alive.
-struct boxed_dual_fn {
-  layer* self;
-  boxed_function f;
-  template <class P>
-  P operator()(P const& x) const {
-    reentered const on(this_thread_state.transforms, *self);
-    auto const& in = *static_cast<dynamic_level*>(self->object);
-    int const n = x.size() / 2;
-    boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    popped const off(this_thread_state.transforms);
-    return joined(d.primal, full(d));
-  }
-  /// Tangents, zeros where there are none.
-  template <class D>
-  static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
-  }
-};
-/// Runs a branch on operands some of which are mapped; every result comes out mapped.
-struct boxed_batched_fn {
-  layer* self;
-  boxed_function f;
-  boxed_operands like;
-  template <class P>
-  P operator()(P const& x) const {
-    reentered const on(this_thread_state.transforms, *self);
-    auto const& in = *static_cast<dynamic_level*>(self->object);
-    P closed;
-    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], like.batched[k]}));
-    boxed_operands const o = in.open_batched(f(closed));
-    popped const off(this_thread_state.transforms);
-    P r;
-    using T = std::remove_cvref_t<decltype(x[0])>;
-    for (int k = 0; k < o.value.size(); ++k) r.push_back(materialize(operand<T, bool>{o.value[k], o.batched[k]}, dims{self->batch_size}));
-    return r;
-  }
-};
-/// (operands, cotangents of the floating results) to the cotangents of the operands, by running the branch again in reverse mode.
-struct boxed_pull_fn {
-  boxed_function f;
-  int operands;
-  template <class P>
-  P operator()(P const& x) const {
-    dynamic_reverse_scope<> scope;
-    P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
-    P const y = scope.run([&] { return f(in); });
-    int g = operands;
-    for (auto const& t : y)
-      if (is_floating(t.dtype())) scope.seed(t, x[g++]);
-    scope.pull();
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
-  }
-};
-/// A branch as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
-/// What the branch captures joins `captures`, which stand behind the operands of the graph's function.
-template <class = void>
-boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures) {
-  trace_layer l;
-  l.captures = &captures;
-  l.hidden = 1;
-  boxed_args in;
-  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
-  pushed const on(this_thread_state.transforms, l);
-  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
-  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
-    boxed_args a = part(all, 0, n);
-    for (int k : order) a.push_back(all[n + k]);
-    return interpret(g, a);
-  };
-}
-
-/// A call with its functions; calling it lowers from the layer `self`.
-struct boxed_cond {
-  using tag = cond_t;
-  boxed_function on_true, on_false;
-  layer* self = nullptr;
-
-  boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
-  template <class I>
-  static boxed_function dual_fn(I const& in, boxed_function const& f) {
-    return boxed_dual_fn{in.self, f};
-  }
-  template <class I>
-  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
-    return boxed_batched_fn{in.self, f, o};
-  }
-  template <class P>
-  static boxed_function pull_fn(boxed_function const& f, P const& x) {
-    return boxed_pull_fn{f, x.size()};
-  }
-  template <class D>
-  static boxed_args tangent(D const& d) {
-    return boxed_dual_fn::full(d);
-  }
-  static tensor const& predicate(boxed_args const& p) { return p[0]; }
-  template <class F>
-  static auto spread(F const& f, boxed_args const& x) {
-    return f(x);
-  }
-  template <class F>
-  static boxed_args split_pairs(boxed_args const& y, F const& close) {
-    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
-  }
-  template <class... P>
-  boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_args x = first;
-    ((x = joined(std::move(x), packs)), ...);
-    boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
-    if (!self) return call(x);
-    popped const off(this_thread_state.transforms);
-    return call(x);
-  }
-};
-
-/// A recorded call: a slot per result; the pullback gives the cotangents of all operands at once (HO-12).
-template <class T = tensor>
-struct boxed_hop_node : tape_node {
-  boxed_cond op;
-  boxed_args pred, y, operands;
-  std::vector<cotangent_slot*> slots;
-  std::vector<cotangent_slot> out;
-
-  boxed_hop_node(boxed_cond const& o, boxed_args const& p, boxed_args const& r, boxed_args const& x, std::vector<cotangent_slot*> const& s)
-      : op(o), pred(p), y(r), operands(x), slots(s), out(static_cast<std::size_t>(r.size())) {
-    act = &run;
-  }
-  static void run(tape_node* n, action a) {
-    auto* self = static_cast<boxed_hop_node*>(n);
-    if (a == pull) self->pull_all();
-    else if (a == drop) self->~boxed_hop_node();
-    else
-      for (auto& s : self->out) s.value = tensor();
-  }
-  void pull_all() {
-    bool any = false;
-    for (auto const& s : out) any = any || s.value.defined();
-    if (!any) return;
-    boxed_args g;
-    for (int k = 0; k < y.size(); ++k) {
-      T const& c = out[static_cast<std::size_t>(k)].value;
-      if (is_floating(y[k].dtype())) g.push_back(c.defined() ? c : T(zeros_like(static_cast<T const&>(y[k]))));
-    }
-    boxed_args const r = [&](auto const& o) -> boxed_args { return rules<cond_t>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
-    for (int k = 0; k < r.size(); ++k)
-      if (cotangent_slot* const s = slots[static_cast<std::size_t>(k)]) s->value = s->value.defined() ? T(add(static_cast<T const&>(s->value), r[k])) : r[k];
-  }
-};
-/// A run-time `grad` that records such calls.
-template <class = void>
-struct recording_level : dynamic_level {
-  template <class I>
-  boxed_args record_hop(I const&, boxed_cond const& op, boxed_args const& y, boxed_args const& p, boxed_tracked const& t) const {
-    if (!t.any) return y;
-    auto* n = record_on->template make<boxed_hop_node<>>(boxed_cond{op.on_true, op.on_false}, p, y, t.primal, std::vector<cotangent_slot*>(t.slot, t.slot + t.primal.size()));
-    auto* slot = n->out.data();
-    return tree_map([&](tensor const& v) { cotangent_slot* const s = slot++; return is_floating(v.dtype()) ? tensor::wrap(v, self->id, self->level, {}, s, v.sizes()) : v; }, y);
-  }
-};
-
-/// The rules of `cond`, one per interpreter, from the text they share with static values.
-template <class = void>
-class boxed_cond_operator : public higher_order_operator {
-public:
-  boxed_cond_operator() : higher_order_operator(cond_t::op_name) {
-    using pack = boxed_args;
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) { return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size())); });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::jvp(in, op, p, x); });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::vmap(in, op, p, x); });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      op.on_true = traced(op.on_true, primal, captures);
-      op.on_false = traced(op.on_false, primal, captures);
-      return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
-  }
-
-private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const { return static_cast<trace_layer*>(l.object)->record_branches(&hop_handle<cond_t>, x, c.functions); }
-  };
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
-    };
-    impl<decltype(f), layer&>(kind, f);
-  }
-};
-template <class>
-higher_order_operator& cond_operator() {
-  static auto* const op = new boxed_cond_operator<>; // outlives every call
-  return *op;
-}
-
-template <class Y>
-boxed_args flatten(Y const& y) {
-  boxed_args r;
-  tree_for_each([&](auto const& v) { r.push_back(as_tensor(plain(v))); }, y);
-  return r;
-}
-/// Does anything watch the call but transforms for whom the predicate has one value? Then the branch can run as C++ would run it.
-inline bool is_decided(tensor const& p) {
-  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
-  return p.has_data();
-}
-inline bool only_transforms_watch() {
-  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (std::strcmp(l->kind, "trace") == 0) return false;
-  return this_thread_state.excluded.empty() && (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
-}
-template <class T, class F, class... X>
-auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
-  constexpr bool seen_statically = ((level_of<X> > 0) || ...);
-  bool subclass = false;
-  auto const look = [&](auto const& v) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) subclass = subclass || v.object();
-  };
-  (look(x), ...);
-  if (seen_statically || (only_transforms_watch() && is_decided(pred) && !subclass)) return static_cast<bool>(pred) ? true_fn(x...) : false_fn(x...);
-  if constexpr (seen_statically) {
-    return true_fn(x...);
-  } else {
-    using Y = decltype(true_fn(as_tensor(plain(x))...));
-    static_assert(std::is_same_v<Y, decltype(false_fn(as_tensor(plain(x))...))>, "varve: cond: both functions must return the same tree of values");
-    auto const box = []<class G>(G const& f) -> boxed_function {
-      return [&f](boxed_args const& a) { return [&]<std::size_t... K>(std::index_sequence<K...>) { return flatten(f(a[static_cast<int>(K)]...)); }(std::index_sequence_for<X...>{}); };
-    };
-    boxed_args const y = cond_operator<>()({box(true_fn), box(false_fn)}, boxed_args(pred, as_tensor(plain(x))...));
-    int k = 0;
-    return tree_map([&](auto const&) { return y[k++]; }, Y{});
-  }
-}
-} // namespace detail
-
-/// The boxed `cond`: rules for further interpreters, modes and subclasses are registered on it.
-template <class = void>
-higher_order_operator& cond_operator() {
-  return detail::cond_operator<>();
-}
-
-} // namespace varve
-
 // ---- varve/interpreter/mode_guard.hpp
 namespace varve {
 
@@ -12778,7 +15693,7 @@ struct mode_layer : layer {
 inline layer_stack& free_slot(infra_mode slot) {
   layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
   constexpr char const* names[] = {"functional", "proxy", "fake"};
-  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind).c_str());
+  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind + "; end that mode first, or use mode_guard for a user mode").c_str());
   return s;
 }
 } // namespace detail
@@ -12835,13 +15750,14 @@ class disable_modes {
 };
 
 /// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
-inline std::vector<layer const*> current_modes() {
-  std::vector<layer const*> r;
+template <class L = layer const> // a template only to cost nothing unless used
+std::vector<L*> current_modes() {
+  std::vector<L*> r;
   thread_state const& s = this_thread_state;
   for (int k = 2; k >= 0; --k)
     if (s.infra[k].top) r.push_back(s.infra[k].top);
   std::size_t const infra = r.size();
-  for (layer const* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
+  for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
   return r;
 }
 /// Is any mode on, and is any of them a user's? (MD-17)
@@ -12875,7 +15791,7 @@ class enable_mode {
   };
   struct slot {
     slot() {
-      if (this_thread_state.single_mode) throw dispatch_error("varve: enable_mode: a mode of this form is on already, and they do not nest; use mode_guard");
+      if (this_thread_state.single_mode) throw dispatch_error((std::string("varve: enable_mode<") + name_of_type<T>.c_str() + ">: a mode of this form is on already, and they do not nest; use mode_guard").c_str());
       this_thread_state.single_mode = true;
     }
     slot(slot const&) = delete;
@@ -13010,7 +15926,7 @@ bool is(tensor const& t) {
 template <class T>
 T const& unwrap(tensor const& t) {
   if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
-    throw dispatch_error((std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str()).c_str());
+    throw dispatch_error((std::string("varve: unwrap: the tensor is no ") + name_of_type<T>.c_str() + "; ask by is<> first").c_str());
   return *static_cast<T const*>(t.object()->address());
 }
 
@@ -13024,11 +15940,12 @@ boxed_args unwrap_all(boxed_args const& x, int part = 0) {
 
 /// Makes a handler's result alias what the schema says: a mutated operand is returned itself, a view shares the storage of the operand it views (MD-16).
 /// `dispatch_error` for a schema that mixes fresh results with aliases.
-inline tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
+template <class = void>
+tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
   operator_schema const s = operator_schema::parse(std::string(op.name()) + op.schema());
   int aliased = 0;
   for (std::size_t r = 0; r < s.results.size(); ++r) aliased += s.aliased_operand(static_cast<int>(r)) >= 0;
-  if (aliased && aliased != static_cast<int>(s.results.size())) throw dispatch_error(("varve: " + to_string(s) + " mixes fresh results and aliases; its aliasing cannot be corrected").c_str());
+  if (aliased && aliased != static_cast<int>(s.results.size())) throw dispatch_error(("varve: " + to_string(s) + " mixes fresh results and aliases; its aliasing cannot be corrected; let the handler return what its results alias").c_str());
   if (!aliased) return y;
   int const k = s.aliased_operand(0);
   if (s.results[0].mutated) return x[k];
@@ -13048,6 +15965,7 @@ namespace varve {
 /// Magnitude. The derivative at 0 is 0.
 template <>
 struct rules<abs_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
 };
@@ -13055,6 +15973,7 @@ struct rules<abs_t> : rule::pointwise<1> {
 /// -1, 0 or 1; constant to derivatives.
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::sign(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
 };
@@ -13107,6 +16026,7 @@ namespace varve {
 namespace detail {
 template <class Tag>
 struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
   static constexpr meta shape(attributes const& at, meta const* in, int n) {
     for (int k = 0; k < at[0].n; ++k)
       if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
@@ -13268,6 +16188,7 @@ struct rules<slice_t> : rule::view {
 /// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
 template <>
 struct rules<slice_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
   static constexpr op_kind kind = op_kind::join;
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
@@ -13327,6 +16248,7 @@ namespace varve {
 /// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
 template <>
 struct rules<cat_t> {
+  static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
   static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
   static constexpr int arity = 2;
@@ -13464,81 +16386,13 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
 
 } // namespace varve
 
-// ---- varve/op/clone.hpp
-namespace varve {
-
-/// A copy in row-major order.
-inline constexpr struct clone_t {
-  static constexpr auto op_name = "clone";
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return bound<clone_t>{}(x);
-  }
-} clone{};
-
-template <>
-struct rules<clone_t> : rule::linear {
-  static constexpr auto schema = "(Tensor self) -> Tensor";
-  static constexpr op_kind kind = op_kind::view;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
-  /// Static values have no memory to share; tensors are copied by `make`.
-  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
-  static tensor make(attributes const&, tensor const& x);
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&) {
-    return g;
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-/// The value itself when its elements follow one another in row-major order, else a copy.
-inline constexpr struct contiguous_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    if constexpr (std::is_same_v<X, tensor>) return !x.is_wrapped() && x.is_contiguous() ? x : tensor(clone(x));
-    else return x;
-  }
-} contiguous{};
-
-} // namespace varve
-
-// ---- varve/op/detach.hpp
-namespace varve {
-
-/// The same values as constants to every derivative. A view for tensors.
-inline constexpr struct detach_t {
-  static constexpr auto op_name = "detach";
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return bound<detach_t>{}(x);
-  }
-} detach{};
-
-template <>
-struct rules<detach_t> {
-  static constexpr auto schema = "(Tensor(a) self) -> Tensor(a)";
-  static constexpr op_kind kind = op_kind::view;
-  static constexpr int arity = 1;
-  static constexpr bool differentiable = false;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-} // namespace varve
-
 // ---- varve/op/exp.hpp
 namespace varve {
 
 /// e to the x.
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
   static constexpr auto kernel(auto x) { return kernel::exp(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
 };
@@ -13546,6 +16400,7 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 /// Natural logarithm.
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::log(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
 };
@@ -13567,6 +16422,7 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
 /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
 template <>
 struct rules<gather_t> {
+  static constexpr saved_values saved{{saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 2;
@@ -13593,7 +16449,7 @@ struct rules<gather_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(full_like(x, 0), index, g);
+    return bind<scatter_add_t>(op.a)(detail::full_of(g, shape_of(x), 0), index, g); // of x the shape only: its data is not kept
   }
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
@@ -13604,6 +16460,7 @@ struct rules<gather_t> {
 /// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
+  static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 3;
@@ -13661,107 +16518,13 @@ constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& ind
 
 } // namespace varve
 
-// ---- varve/op/in_place.hpp
-namespace varve {
-
-/// Operators that write into the memory of their first operand, a tensor, and return it. The other operand broadcasts to it; its dtype must not have a higher category.
-/// The version counter of the storage rises once (DT-2). Under `grad`, `jvp` and `vmap` use the functional forms: writing into a value seen through a transform is `transform_error`.
-template <class Tag>
-struct in_place {
-  template <value Y>
-  tensor const& operator()(tensor const& x, Y const& y) const {
-    refuse_transformed(x);
-    if constexpr (std::is_same_v<Y, tensor>) refuse_transformed(y);
-    bound<Tag>{}(x, y);
-    return x;
-  }
-
-private:
-  static void refuse_transformed(tensor const& t) {
-    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms.top, t))
-      throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
-  }
-};
-/// x becomes y, converted.
-inline constexpr struct copy__t : in_place<copy__t> {
-  static constexpr auto op_name = "copy_";
-} copy_{};
-/// x += y in memory.
-inline constexpr struct add__t : in_place<add__t> {
-  static constexpr auto op_name = "add_";
-} add_{};
-/// x *= y in memory.
-inline constexpr struct mul__t : in_place<mul__t> {
-  static constexpr auto op_name = "mul_";
-} mul_{};
-
-namespace detail {
-/// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, tensor const& y, dtype result) {
-  if (x.is_wrapped()) throw transform_error((std::string("varve: ") + op + ": a value seen through a transform cannot be written in place; use the functional operator").c_str());
-  if (!(broadcast(x.sizes(), y.sizes()) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), y.sizes());
-  if (category(result) > category(x.dtype()))
-    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
-  dims const &s = x.sizes(), &st = x.strides();
-  for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
-}
-VARVE_NOINLINE inline tensor write_into(tensor const& x, tensor const& y) {
-  tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
-  tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
-  dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
-  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
-  x.bump_version();
-  return x;
-}
-/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
-VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const& x, tensor const& y) {
-  kernel::loop const loop = f.loops[static_cast<int>(x.dtype())];
-  bool const alike = loop && x.dtype() == y.dtype() && x.is_contiguous() && y.is_contiguous() && x.sizes() == y.sizes();
-  if (!alike || (x.shares_storage(y) && x.raw() != y.raw())) return false;
-  void const* const in[] = {x.raw(), y.raw()};
-  if (x.numel() > 0) loop(static_cast<std::size_t>(x.numel()), x.raw(), in);
-  x.bump_version();
-  return true;
-}
-template <class Functional>
-struct mutation {
-  static constexpr op_kind kind = op_kind::mutation;
-  static constexpr auto schema = "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
-  static constexpr int arity = 2;
-  static constexpr bool differentiable = false;
-  /// The schema: operand 0 is written and returned.
-  static constexpr int mutated = 0;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  static tensor make(attributes const&, tensor const& x, tensor const& y) {
-    if constexpr (std::is_same_v<Functional, copy__t>) {
-      check_in_place("copy_", x, y, dtype::bool_);
-      return write_into(x, y);
-    } else {
-      check_in_place(Functional::op_name, x, y, result_type(meta_of(x), meta_of(y)));
-      return write_directly(info_of<Functional>, x, y) ? x : write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
-    }
-  }
-};
-} // namespace detail
-
-template <>
-struct rules<copy__t> : detail::mutation<copy__t> {};
-template <>
-struct rules<add__t> : detail::mutation<add_t> {};
-template <>
-struct rules<mul__t> : detail::mutation<mul_t> {};
-
-inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
-
-} // namespace varve
-
 // ---- varve/op/matmul.hpp
 namespace varve {
 
 /// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m] when ta, b [.., n, k] when tb.
 template <>
 struct rules<mm_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -13908,6 +16671,7 @@ constexpr auto share(value auto const& chosen, value auto const& x, value auto c
   return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
 }
 struct selecting : rule::pointwise<2> {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   template <std::size_t I, class Op>
   static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
     return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
@@ -14159,6 +16923,7 @@ namespace varve {
 /// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
   static constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) { return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1)))); }
   static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
@@ -14308,6 +17073,7 @@ namespace varve {
 /// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
 template <>
 struct rules<relu_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::result}};
   static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {
@@ -14327,6 +17093,7 @@ namespace varve {
 /// 1 / (1 + e^-x).
 template <>
 struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
   static constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
 };
@@ -14339,6 +17106,7 @@ namespace varve {
 /// Sine of radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::sin(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
 };
@@ -14346,6 +17114,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 /// Cosine of radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
   static constexpr auto kernel(auto x) { return kernel::cos(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
 };
@@ -14417,6 +17186,7 @@ namespace varve {
 /// Square root; NaN below 0.
 template <>
 struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
   static constexpr auto kernel(auto x) { return kernel::sqrt(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return div(0.5, y); }
 };
@@ -14429,6 +17199,7 @@ namespace varve {
 /// Hyperbolic tangent.
 template <>
 struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
   static constexpr auto kernel(auto x) { return kernel::tanh(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return sub(1, mul(y, y)); }
 };
@@ -14942,6 +17713,7 @@ constexpr auto with(M& mode, F f) {
 } // namespace varve
 
 // ---- varve/value/print.hpp
+#include <iosfwd>
 namespace varve {
 
 namespace detail {
@@ -14973,12 +17745,12 @@ inline void print_elements(std::string& to, tensor const& t, int axis, index_t o
 } // namespace detail
 
 /// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its level (FS-13):
-/// `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`.
+/// `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a history names what made it: `grad_fn=<AddBackward0>`.
 inline std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
     bool const mapped = !(t.sizes() == t.inner().sizes());
-    std::string const kind = t.slot() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
+    std::string const kind = t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
     std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.inner());
     if (kind == "jvp") r += ", tangent=" + to_string(t.extra());
     return r + ")";
@@ -14992,7 +17764,19 @@ inline std::string to_string(tensor const& t) {
   if (!t.has_data()) r += "..., device=meta, size=" + to_string(t.sizes());
   else detail::print_elements(r, t, 0, 0);
   if (t.dtype() != default_dtype && t.dtype() != dtype::int64 && t.dtype() != dtype::bool_) r += std::string(", dtype=") + name(t.dtype());
+  if (grad_node const* const n = t.history().to()) {
+    char fn[64];
+    n->type->name(*n, fn);
+    r += n->type->is_leaf ? ", requires_grad=true" : ", grad_fn=<" + std::string(fn) + ">";
+  }
   return r + ")";
+}
+
+/// `std::cout << t`.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
+  out << to_string(t).c_str();
+  return out;
 }
 
 } // namespace varve
