@@ -23,6 +23,7 @@ inline list grad_of(tensor const& t) { return t.grad().defined() ? elements(t.gr
 /// Nothing of a run may stay behind on the thread.
 inline bool thread_is_clean() {
   auto const& s = vv::this_thread_state;
-  return s.quiet() && s.grad_mode && !vv::this_thread_inference && !s.transforms.top && !vv::detail::backward_run<>::current() && !vv::detail::backward_run<>::this_node();
+  return s.quiet() && s.grad_mode && !vv::this_thread_inference && !s.transforms.top && !vv::detail::backward_run<>::current() &&
+         !vv::detail::backward_run<>::this_node();
 }
 } // namespace autograd_test

@@ -430,9 +430,24 @@ TEST_CASE("backward: inside of a transform it is refused by name", "[autograd]")
     CHECK_THROWS_WITH(vv::grad(f)(x), ContainsText(name));
     CHECK_THROWS_WITH(vv::vmap(f)(vec({1, 2})), ContainsText(name));
   };
-  named([](tensor const& v) { vv::sin(v).backward(); return v * 1; }, "backward");
-  named([](tensor const& v) { v.retain_grad(); return v * 1; }, "retain_grad");
+  named(
+      [](tensor const& v) {
+        vv::sin(v).backward();
+        return v * 1;
+      },
+      "backward");
+  named(
+      [](tensor const& v) {
+        v.retain_grad();
+        return v * 1;
+      },
+      "retain_grad");
   named([](tensor const& v) { return vv::autograd::grad<>({vv::sin(v)}, {v})[0]; }, "autograd::grad");
-  named([](tensor const& v) { v.requires_grad_(); return v * 1; }, "requires_grad_");
+  named(
+      [](tensor const& v) {
+        v.requires_grad_();
+        return v * 1;
+      },
+      "requires_grad_");
   CHECK(thread_is_clean());
 }

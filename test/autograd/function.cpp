@@ -5,7 +5,9 @@
 using namespace autograd_test;
 
 namespace {
-tensor grad1(tensor const& y, tensor const& x, bool record = false) { return vv::autograd::grad<>({y}, {x}, {}, {.retain_graph = true, .create_graph = record})[0]; }
+tensor grad1(tensor const& y, tensor const& x, bool record = false) {
+  return vv::autograd::grad<>({y}, {x}, {}, {.retain_graph = true, .create_graph = record})[0];
+}
 
 std::vector<std::array<bool, 2>> asked; // what needs_input_grad was
 struct product : vv::function<product> {
@@ -119,7 +121,8 @@ TEST_CASE("custom function: vmap needs a rule, generated or written", "[autograd
   CHECK(element(vv::vmap(f)(ten), 3) == std::sin(0.5));
   (void)vv::vmap(f, vv::randomness::different)(ten);
   (void)vv::vmap(f, vv::randomness::same)(ten);
-  CHECK(infos == std::vector<std::pair<index_t, vv::random_policy>>{{10, vv::random_policy::error}, {10, vv::random_policy::different}, {10, vv::random_policy::same}});
+  CHECK(infos == std::vector<std::pair<index_t, vv::random_policy>>{
+                     {10, vv::random_policy::error}, {10, vv::random_policy::different}, {10, vv::random_policy::same}});
   CHECK(elements(vv::vmap(vv::grad(f))(x)) == elements(vv::cos(x)));
   CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::vmap(f)(v)); })(x)) == elements(vv::cos(x)));
   auto const [a, b] = vv::vmap([](tensor const& v) { return constant_under_vmap::apply(v); })(x);
@@ -394,7 +397,8 @@ struct once : vv::function<once> {
 TEST_CASE("custom function: what backward returns is checked", "[autograd][function]") { // AF-S25, S30, S32, AF-11
   tensor const x = from(list(25, 1), {5, 5}).requires_grad_();
   CHECK_THROWS_AS(vv::sum(wrong_shape::apply(x)).backward(), vv::autograd_error);
-  CHECK_THROWS_WITH(vv::sum(wrong_shape::apply(x)).backward(), ContainsText("expected shape") && ContainsText("[5, 5]") && ContainsText("wrong_shape"));
+  CHECK_THROWS_WITH(vv::sum(wrong_shape::apply(x)).backward(),
+                    ContainsText("expected shape") && ContainsText("[5, 5]") && ContainsText("wrong_shape"));
   tensor const a = leaf({1, 2}), b = leaf({1, 1}, {2, 1});
   vv::sum(wider::apply(a, b)).backward();
   CHECK((a.grad().dtype() == dtype::float64 && grad_of(a) == list{2, 2}));
@@ -403,7 +407,8 @@ TEST_CASE("custom function: what backward returns is checked", "[autograd][funct
   CHECK_THROWS_WITH(too_few::apply(leaf(1), leaf(2)).backward(), ContainsText("expected 2, got 1"));
   CHECK_THROWS_WITH(no_backward::apply(leaf(1)).backward(), ContainsText("no_backward") && ContainsText("backward"));
   CHECK_THROWS_WITH(no_context::apply(leaf(1)), ContainsText("must override setup_context"));
-  CHECK_THROWS_WITH(vv::jvp([](tensor const& v) { return product::apply(v, v); }, std::tuple(number(1)), std::tuple(number(1))), ContainsText("product") && ContainsText("jvp"));
+  CHECK_THROWS_WITH(vv::jvp([](tensor const& v) { return product::apply(v, v); }, std::tuple(number(1)), std::tuple(number(1))),
+                    ContainsText("product") && ContainsText("jvp"));
   tensor const s = leaf(1);
   sum_of_two::apply(s, s).backward(); // one operand twice
   CHECK(grad_of(s) == list{3});

@@ -8,7 +8,9 @@ namespace {
 struct cube : vv::function<cube> {
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x) { return x * x * x; }
-  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in)); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in));
+  }
   static auto backward(auto& ctx, auto g) {
     auto [x] = ctx.saved();
     return g * x * x * 3;
@@ -44,7 +46,9 @@ struct exp_by_result : vv::function<exp_by_result> {
 struct mul_sum : vv::function<mul_sum> {
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x, auto y) { return std::tuple(x * y, x + y * 2); }
-  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)).save_for_forward(std::get<0>(in), std::get<1>(in)); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)).save_for_forward(std::get<0>(in), std::get<1>(in));
+  }
   static auto backward(auto& ctx, auto gp, auto gs) {
     auto [x, y] = ctx.saved();
     return std::tuple(gp * y + gs, gp * x + gs * 2);
@@ -58,7 +62,9 @@ struct mul_sum : vv::function<mul_sum> {
 struct sort_two : vv::function<sort_two> {
   static constexpr bool generate_vmap_rule = true;
   static auto forward(auto x, auto y) { return std::tuple(vv::minimum(x, y), vv::maximum(x, y), vv::to(x < y, vv::type<double>)); }
-  static auto setup_context(auto ctx, auto const&, auto const& out) { return ctx.save_for_backward(std::get<2>(out)).save_for_forward(std::get<2>(out)).template mark_non_differentiable<2>(); }
+  static auto setup_context(auto ctx, auto const&, auto const& out) {
+    return ctx.save_for_backward(std::get<2>(out)).save_for_forward(std::get<2>(out)).template mark_non_differentiable<2>();
+  }
   static auto backward(auto& ctx, auto gl, auto gh, auto) {
     auto [first] = ctx.saved();
     return std::tuple(gl * first + gh * (1 - first), gh * first + gl * (1 - first));
@@ -108,7 +114,9 @@ void laws(char const* name, F const& f, P const& plain) {
   same("vmapjvp", [&](auto const& h) { return vv::vmap(jvp(h))(xs, ts); });
   same("vjpvmap", [&](auto const& h) { return vjp([&](tensor const& v) { return vv::vmap(h)(v); })(xs, gs); });
   same("jvpvmap", [&](auto const& h) { return jvp([&](tensor const& v) { return vv::vmap(h)(v); })(xs, ts); });
-  same("vmapvjpvjp", [&](auto const& h) { return vv::vmap([&](tensor const& v, tensor const& c) { return vjp([&](tensor const& w) { return vjp(h)(w, c); })(v, u); })(xs, gs); });
+  same("vmapvjpvjp", [&](auto const& h) {
+    return vv::vmap([&](tensor const& v, tensor const& c) { return vjp([&](tensor const& w) { return vjp(h)(w, c); })(v, u); })(xs, gs);
+  });
   same("jacrev", [&](auto const& h) { return vv::jacrev(h)(x); });
   same("jacfwd", [&](auto const& h) { return vv::jacfwd(h)(x); });
   same("hessian", [&](auto const& h) { return vv::hessian([&](tensor const& v) { return vv::sum(h(v) * g); })(x); });
@@ -130,9 +138,12 @@ void laws(char const* name, F const& f, P const& plain) {
 } // namespace
 
 TEST_CASE("custom functions: under every transform as the plain composition", "[autograd][function][laws]") {
-  laws("cube", [](tensor const& x) { return cube::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
-  laws("cube, its own vmap", [](tensor const& x) { return cube_vmap::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
-  laws("exp by its result", [](tensor const& x) { return exp_by_result::apply(x * x); }, [](tensor const& x) { return tensor(vv::exp(x * x)); });
+  laws(
+      "cube", [](tensor const& x) { return cube::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
+  laws(
+      "cube, its own vmap", [](tensor const& x) { return cube_vmap::apply(x); }, [](tensor const& x) { return tensor(x * x * x); });
+  laws(
+      "exp by its result", [](tensor const& x) { return exp_by_result::apply(x * x); }, [](tensor const& x) { return tensor(vv::exp(x * x)); });
   laws(
       "two results",
       [](tensor const& x) {
@@ -141,8 +152,8 @@ TEST_CASE("custom functions: under every transform as the plain composition", "[
       },
       [](tensor const& x) { return tensor(x * vv::sin(x) * (x + vv::sin(x) * 2)); });
   laws(
-      "two results, one used, an operand constant",
-      [](tensor const& x) { return std::get<1>(mul_sum::apply(number(2), x * x)); }, [](tensor const& x) { return tensor(x * x * 2 + 2); });
+      "two results, one used, an operand constant", [](tensor const& x) { return std::get<1>(mul_sum::apply(number(2), x * x)); },
+      [](tensor const& x) { return tensor(x * x * 2 + 2); });
   laws(
       "sort",
       [](tensor const& x) {
@@ -153,5 +164,7 @@ TEST_CASE("custom functions: under every transform as the plain composition", "[
         tensor const y = vv::neg(x) + 2, h = vv::maximum(x, y);
         return tensor(vv::minimum(x, y) * h * h);
       });
-  laws("one in the other", [](tensor const& x) { return cube::apply(exp_by_result::apply(vv::sin(x))); }, [](tensor const& x) { return tensor(vv::exp(vv::sin(x) * 3)); });
+  laws(
+      "one in the other", [](tensor const& x) { return cube::apply(exp_by_result::apply(vv::sin(x))); },
+      [](tensor const& x) { return tensor(vv::exp(vv::sin(x) * 3)); });
 }

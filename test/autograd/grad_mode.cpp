@@ -5,7 +5,9 @@
 using namespace autograd_test;
 
 namespace {
-tensor grad1(tensor const& y, tensor const& x, bool record = false) { return vv::autograd::grad<>({y}, {x}, {}, {.retain_graph = true, .create_graph = record})[0]; }
+tensor grad1(tensor const& y, tensor const& x, bool record = false) {
+  return vv::autograd::grad<>({y}, {x}, {}, {.retain_graph = true, .create_graph = record})[0];
+}
 auto const cube = [](tensor const& x) { return x * x * x; };
 } // namespace
 
@@ -30,8 +32,7 @@ TEST_CASE("grad mode: scopes nest, and are left on exceptions", "[autograd][grad
   try {
     vv::no_grad const off;
     throw 1;
-  } catch (int) {
-  }
+  } catch (int) {}
   CHECK(thread_is_clean());
   tensor const x = leaf(3);
   tensor y = x * x;
@@ -124,10 +125,11 @@ TEST_CASE("transforms: a pullback called, or made, in no_grad", "[autograd][grad
   auto const square = [](tensor const& x) { return x * x; };
   tensor const x = leaf(3.14);
   {
-    auto const [out, pull] = vv::vjp(square, x);
+    auto const made = vv::vjp(square, x);
+    tensor const& out = made.first;
     tensor const g = [&] {
       vv::no_grad const off;
-      return std::get<0>(pull(number(1)));
+      return std::get<0>(made.second(number(1)));
     }();
     CHECK(g.item<double>() == Approx(6.28));
     CHECK_FALSE(g.requires_grad());

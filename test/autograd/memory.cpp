@@ -10,7 +10,8 @@ namespace {
 std::atomic<long> live{0};
 void* take(std::size_t n, std::size_t align) {
   ++live;
-  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1)) return p;
+  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1))
+    return p;
   throw std::bad_alloc();
 }
 void give(void* p) noexcept {
@@ -151,8 +152,7 @@ TEST_CASE("memory: an exception in the middle leaves nothing", "[autograd][memor
           a.register_hook([](tensor const&) -> tensor { throw stop{}; });
           try {
             vv::sum(a * a).backward();
-          } catch (stop) {
-          }
+          } catch (stop) {}
         }) == 0);
   CHECK(kept([&] {
           tensor const x = leaf({1, 2}), a = x * 1;
@@ -160,7 +160,6 @@ TEST_CASE("memory: an exception in the middle leaves nothing", "[autograd][memor
           vv::mul_(vv::slice(a, 0, 0, 1), 2);
           try {
             y.backward();
-          } catch (vv::autograd_error const&) {
-          }
+          } catch (vv::autograd_error const&) {}
         }) == 0);
 }

@@ -43,7 +43,8 @@ TEST_CASE("threads: one graph run from several threads", "[autograd][tls]") {
   });
   CHECK(wrong == std::vector<int>(threads, 0));
   auto const per = elements(vv::autograd::grad<>({vv::sum(shared)}, {x})[0]);
-  for (index_t k = 0; k < 2; ++k) CHECK(element(x.grad(), k) == Approx(threads * runs * element(expected, k) + 6 * runs * per[static_cast<std::size_t>(k)]));
+  for (index_t k = 0; k < 2; ++k)
+    CHECK(element(x.grad(), k) == Approx(threads * runs * element(expected, k) + 6 * runs * per[static_cast<std::size_t>(k)]));
 }
 
 TEST_CASE("threads: grad mode is the thread's own, and a graph may be freed elsewhere", "[autograd][tls]") {

@@ -64,7 +64,8 @@ TEST_CASE("version: no_grad counts, and the error names both versions", "[autogr
     vv::mul_(x, 2);
     vv::mul_(x, 2);
   }
-  CHECK_THROWS_WITH(z.backward(), ContainsText("mul") && ContainsText("version 2") && ContainsText("expected version 0") && ContainsText("float64[2]"));
+  CHECK_THROWS_WITH(z.backward(),
+                    ContainsText("mul") && ContainsText("version 2") && ContainsText("expected version 0") && ContainsText("float64[2]"));
   CHECK(thread_is_clean());
 }
 
@@ -86,8 +87,7 @@ TEST_CASE("version: preserved in a scope, on every exit, and set by hand", "[aut
     vv::mul_(x, 2);
     vv::add_(other, 1);
     throw 1;
-  } catch (int) {
-  }
+  } catch (int) {}
   CHECK(x.version() == 2);
   CHECK(other.version() == 0);
   vv::unsafe_set_version_counter(x, 0);

@@ -48,55 +48,308 @@ tensor row(tensor const& t, index_t i) { return vv::select(t, 0, i); }
 tensor with_row(tensor const& t, index_t i, tensor const& r) {
   std::vector<tensor> rows;
   for (index_t k = 0; k < t.size(0); ++k) rows.push_back(k == i ? tensor(vv::broadcast_to(r, row(t, k).sizes())) : row(t, k));
-  return rows.size() == 2 ? tensor(vv::stack(std::tuple(rows[0], rows[1]), vv::axis<0>)) : tensor(vv::stack(std::tuple(rows[0], rows[1], rows[2]), vv::axis<0>));
+  return rows.size() == 2 ? tensor(vv::stack(std::tuple(rows[0], rows[1]), vv::axis<0>))
+                          : tensor(vv::stack(std::tuple(rows[0], rows[1], rows[2]), vv::axis<0>));
 }
 } // namespace
 
 TEST_CASE("in place: on values that are no leaves, as the same program without", "[autograd][in_place]") {
   using T = tensor const&;
   dims const m{3, 2}, r{2};
-  same("add_", [](T x, T w) { tensor a = x * x; vv::add_(a, w); return a; }, [](T x, T w) { return tensor(x * x + w); }, m, r);
-  same("mul_", [](T x, T w) { tensor a = vv::sin(x); vv::mul_(a, w); return a; }, [](T x, T w) { return tensor(vv::sin(x) * w); }, m, r);
-  same("mul_ twice", [](T x, T w) { tensor a = x * 1; vv::mul_(a, w); vv::mul_(a, w); return a; }, [](T x, T w) { return tensor(x * w * w); }, m, r);
-  same("mul_ by its own operand", [](T x, T) { tensor a = vv::clone(x); vv::mul_(a, x); return a; }, [](T x, T) { return tensor(x * x); }, m, r);
-  same("mul_ by itself", [](T x, T) { tensor a = vv::clone(x); vv::mul_(a, a); return a; }, [](T x, T) { return tensor(x * x); }, m, r);
-  same("add_ of itself", [](T x, T) { tensor a = vv::clone(x); vv::add_(a, a); return a; }, [](T x, T) { return tensor(x + x); }, m, r);
-  same("mul_ by a view of itself", [](T x, T) { tensor a = vv::clone(x); vv::mul_(a, row(a, 1)); return a; }, [](T x, T) { return tensor(x * row(x, 1)); }, m, r);
-  same("copy_", [](T x, T w) { tensor a = x * 2; vv::copy_(a, w); return tensor(a * x); }, [](T x, T w) { return tensor(vv::broadcast_to(w, dims{3, 2}) * x); }, m, r);
-  same("write into what had no history", [](T x, T w) { tensor a = from(list(6, 1), {3, 2}); vv::mul_(a, x); vv::add_(a, w); return a; }, [](T x, T w) { return tensor(x + w); }, m, r);
-  same("read before and after", [](T x, T w) { tensor a = x * 1; tensor b = vv::sin(vv::clone(a)); vv::mul_(a, w); return tensor(a * b); }, [](T x, T w) { return tensor(x * w * vv::sin(x)); }, m, r);
+  same(
+      "add_",
+      [](T x, T w) {
+        tensor a = x * x;
+        vv::add_(a, w);
+        return a;
+      },
+      [](T x, T w) { return tensor(x * x + w); }, m, r);
+  same(
+      "mul_",
+      [](T x, T w) {
+        tensor a = vv::sin(x);
+        vv::mul_(a, w);
+        return a;
+      },
+      [](T x, T w) { return tensor(vv::sin(x) * w); }, m, r);
+  same(
+      "mul_ twice",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::mul_(a, w);
+        vv::mul_(a, w);
+        return a;
+      },
+      [](T x, T w) { return tensor(x * w * w); }, m, r);
+  same(
+      "mul_ by its own operand",
+      [](T x, T) {
+        tensor a = vv::clone(x);
+        vv::mul_(a, x);
+        return a;
+      },
+      [](T x, T) { return tensor(x * x); }, m, r);
+  same(
+      "mul_ by itself",
+      [](T x, T) {
+        tensor a = vv::clone(x);
+        vv::mul_(a, a);
+        return a;
+      },
+      [](T x, T) { return tensor(x * x); }, m, r);
+  same(
+      "add_ of itself",
+      [](T x, T) {
+        tensor a = vv::clone(x);
+        vv::add_(a, a);
+        return a;
+      },
+      [](T x, T) { return tensor(x + x); }, m, r);
+  same(
+      "mul_ by a view of itself",
+      [](T x, T) {
+        tensor a = vv::clone(x);
+        vv::mul_(a, row(a, 1));
+        return a;
+      },
+      [](T x, T) { return tensor(x * row(x, 1)); }, m, r);
+  same(
+      "copy_",
+      [](T x, T w) {
+        tensor a = x * 2;
+        vv::copy_(a, w);
+        return tensor(a * x);
+      },
+      [](T x, T w) {
+        return tensor(vv::broadcast_to(w, dims{3, 2}) * x);
+      },
+      m, r);
+  same(
+      "write into what had no history",
+      [](T x, T w) {
+        tensor a = from(list(6, 1), {3, 2});
+        vv::mul_(a, x);
+        vv::add_(a, w);
+        return a;
+      },
+      [](T x, T w) { return tensor(x + w); }, m, r);
+  same(
+      "read before and after",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor b = vv::sin(vv::clone(a));
+        vv::mul_(a, w);
+        return tensor(a * b);
+      },
+      [](T x, T w) { return tensor(x * w * vv::sin(x)); }, m, r);
 }
 
 TEST_CASE("in place: into views, the base seen afterwards, as the same program without", "[autograd][view]") {
   using T = tensor const&;
   dims const m{3, 2}, r{2};
-  same("select, mul_", [](T x, T w) { tensor a = x * x; vv::mul_(row(a, 1), w); return a; }, [](T x, T w) { tensor a = x * x; return with_row(a, 1, row(a, 1) * w); }, m, r);
-  same("select, add_, twice", [](T x, T w) { tensor a = x * x; tensor v = row(a, 1); vv::add_(v, w); vv::mul_(v, w); return a; },
-       [](T x, T w) { tensor a = x * x; return with_row(a, 1, (row(a, 1) + w) * w); }, m, r);
-  same("copy_ into a row", [](T x, T w) { tensor a = vv::sin(x); vv::copy_(row(a, 2), w); return a; }, [](T x, T w) { return with_row(vv::sin(x), 2, w); }, m, r);
-  same("the view afterwards", [](T x, T w) { tensor a = x * 1; tensor v = row(a, 0); vv::mul_(v, w); return tensor(v * v); }, [](T x, T w) { tensor v = row(x, 0) * w; return tensor(v * v); }, m, r);
-  same("another view afterwards", [](T x, T w) { tensor a = x * 1; tensor v = row(a, 0), u = vv::transpose(a); vv::mul_(v, w); return tensor(u * u); },
-       [](T x, T w) { tensor u = vv::transpose(with_row(x, 0, row(x, 0) * w)); return tensor(u * u); }, m, r);
-  same("a view made afterwards", [](T x, T w) { tensor a = x * 1; vv::mul_(row(a, 0), w); return tensor(vv::slice(a, 0, 0, 2)); },
-       [](T x, T w) { return tensor(vv::slice(with_row(x, 0, row(x, 0) * w), 0, 0, 2)); }, m, r);
-  same("through the base, the view afterwards", [](T x, T w) { tensor a = x * 1; tensor v = row(a, 1); vv::mul_(a, w); return tensor(v * v); }, [](T x, T w) { tensor v = row(x, 1) * w; return tensor(v * v); }, m, r);
-  same("views in turn", [](T x, T w) { tensor a = x * 1; tensor u = row(a, 0), v = row(a, 1); vv::mul_(u, w); vv::add_(v, u); vv::mul_(u, v); return a; },
-       [](T x, T w) { tensor u = row(x, 0) * w, v = row(x, 1) + u; return with_row(with_row(x, 1, v), 0, u * v); }, m, r);
-  same("overlapping views", [](T x, T w) { tensor a = x * 1; tensor u = vv::slice(a, 0, 0, 2), v = vv::slice(a, 0, 1, 3); vv::mul_(u, w); vv::mul_(v, w); return a; },
-       [](T x, T w) { return with_row(with_row(with_row(x, 0, row(x, 0) * w), 1, row(x, 1) * w * w), 2, row(x, 2) * w); }, m, r);
-  same("transpose", [](T x, T w) { tensor a = x * 1; vv::mul_(vv::transpose(a), w); return a; }, [](T x, T w) { return tensor(vv::transpose(vv::transpose(x) * w)); }, m, {2, 3});
-  same("reshape", [](T x, T w) { tensor a = x * 1; vv::mul_(vv::reshape(a, dims{6}), w); return a; }, [](T x, T w) { return tensor(x * vv::reshape(w, dims{3, 2})); }, m, {6});
-  same("steps", [](T x, T w) { tensor a = x * 1; vv::mul_(vv::slice(a, 0, 0, 3, 2), w); return a; }, [](T x, T w) { return with_row(with_row(x, 0, row(x, 0) * w), 2, row(x, 2) * w); }, m, r);
-  same("view of view", [](T x, T w) { tensor a = x * 1; vv::mul_(vv::select(vv::transpose(vv::slice(a, 0, 1, 3)), 1, 1), w); return a; }, [](T x, T w) { return with_row(x, 2, row(x, 2) * w); }, m, r);
-  same("view of view, middle afterwards", [](T x, T w) { tensor a = x * 1; tensor s = vv::slice(a, 0, 1, 3); vv::mul_(row(s, 1), w); return tensor(s * s); },
-       [](T x, T w) { tensor s = vv::slice(with_row(x, 2, row(x, 2) * w), 0, 1, 3); return tensor(s * s); }, m, r);
-  same("one element", [](T x, T w) { tensor a = x * 1; vv::copy_(vv::select(row(a, 1), 0, 0), vv::sum(w)); return a; },
-       [](T x, T w) { tensor const e = vv::reshape(vv::sum(w), dims{1}); return with_row(x, 1, vv::cat(std::tuple(e, vv::slice(row(x, 1), 0, 1, 2)), vv::axis<0>)); }, m, r);
-  same("a part onto another", [](T x, T w) { tensor a = x * w; vv::copy_(row(a, 0), row(a, 2)); return a; }, [](T x, T w) { tensor a = x * w; return with_row(a, 0, row(a, 2)); }, m, r);
-  same("a base without history", [](T x, T w) { tensor a = from(list(6, 2), {3, 2}); vv::mul_(row(a, 1), x); vv::mul_(vv::slice(a, 0, 1, 2), w); return a; },
-       [](T x, T w) { return with_row(from(list(6, 2), {3, 2}), 1, x * w * 2); }, r, r);
-  same("a view without history, others seen later", [](T x, T w) { tensor a = from(list(6, 2), {3, 2}); tensor u = row(a, 1), v = vv::transpose(a); vv::mul_(u, x * w); return tensor(v * v); },
-       [](T x, T w) { tensor v = vv::transpose(with_row(from(list(6, 2), {3, 2}), 1, x * w * 2)); return tensor(v * v); }, r, r);
+  same(
+      "select, mul_",
+      [](T x, T w) {
+        tensor a = x * x;
+        vv::mul_(row(a, 1), w);
+        return a;
+      },
+      [](T x, T w) {
+        tensor a = x * x;
+        return with_row(a, 1, row(a, 1) * w);
+      },
+      m, r);
+  same(
+      "select, add_, twice",
+      [](T x, T w) {
+        tensor a = x * x;
+        tensor v = row(a, 1);
+        vv::add_(v, w);
+        vv::mul_(v, w);
+        return a;
+      },
+      [](T x, T w) {
+        tensor a = x * x;
+        return with_row(a, 1, (row(a, 1) + w) * w);
+      },
+      m, r);
+  same(
+      "copy_ into a row",
+      [](T x, T w) {
+        tensor a = vv::sin(x);
+        vv::copy_(row(a, 2), w);
+        return a;
+      },
+      [](T x, T w) { return with_row(vv::sin(x), 2, w); }, m, r);
+  same(
+      "the view afterwards",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor v = row(a, 0);
+        vv::mul_(v, w);
+        return tensor(v * v);
+      },
+      [](T x, T w) {
+        tensor v = row(x, 0) * w;
+        return tensor(v * v);
+      },
+      m, r);
+  same(
+      "another view afterwards",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor v = row(a, 0), u = vv::transpose(a);
+        vv::mul_(v, w);
+        return tensor(u * u);
+      },
+      [](T x, T w) {
+        tensor u = vv::transpose(with_row(x, 0, row(x, 0) * w));
+        return tensor(u * u);
+      },
+      m, r);
+  same(
+      "a view made afterwards",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::mul_(row(a, 0), w);
+        return tensor(vv::slice(a, 0, 0, 2));
+      },
+      [](T x, T w) { return tensor(vv::slice(with_row(x, 0, row(x, 0) * w), 0, 0, 2)); }, m, r);
+  same(
+      "through the base, the view afterwards",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor v = row(a, 1);
+        vv::mul_(a, w);
+        return tensor(v * v);
+      },
+      [](T x, T w) {
+        tensor v = row(x, 1) * w;
+        return tensor(v * v);
+      },
+      m, r);
+  same(
+      "views in turn",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor u = row(a, 0), v = row(a, 1);
+        vv::mul_(u, w);
+        vv::add_(v, u);
+        vv::mul_(u, v);
+        return a;
+      },
+      [](T x, T w) {
+        tensor u = row(x, 0) * w, v = row(x, 1) + u;
+        return with_row(with_row(x, 1, v), 0, u * v);
+      },
+      m, r);
+  same(
+      "overlapping views",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor u = vv::slice(a, 0, 0, 2), v = vv::slice(a, 0, 1, 3);
+        vv::mul_(u, w);
+        vv::mul_(v, w);
+        return a;
+      },
+      [](T x, T w) { return with_row(with_row(with_row(x, 0, row(x, 0) * w), 1, row(x, 1) * w * w), 2, row(x, 2) * w); }, m, r);
+  same(
+      "transpose",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::mul_(vv::transpose(a), w);
+        return a;
+      },
+      [](T x, T w) { return tensor(vv::transpose(vv::transpose(x) * w)); }, m, {2, 3});
+  same(
+      "reshape",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::mul_(vv::reshape(a, dims{6}), w);
+        return a;
+      },
+      [](T x, T w) {
+        return tensor(x * vv::reshape(w, dims{3, 2}));
+      },
+      m, {6});
+  same(
+      "steps",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::mul_(vv::slice(a, 0, 0, 3, 2), w);
+        return a;
+      },
+      [](T x, T w) { return with_row(with_row(x, 0, row(x, 0) * w), 2, row(x, 2) * w); }, m, r);
+  same(
+      "view of view",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::mul_(vv::select(vv::transpose(vv::slice(a, 0, 1, 3)), 1, 1), w);
+        return a;
+      },
+      [](T x, T w) { return with_row(x, 2, row(x, 2) * w); }, m, r);
+  same(
+      "view of view, middle afterwards",
+      [](T x, T w) {
+        tensor a = x * 1;
+        tensor s = vv::slice(a, 0, 1, 3);
+        vv::mul_(row(s, 1), w);
+        return tensor(s * s);
+      },
+      [](T x, T w) {
+        tensor s = vv::slice(with_row(x, 2, row(x, 2) * w), 0, 1, 3);
+        return tensor(s * s);
+      },
+      m, r);
+  same(
+      "one element",
+      [](T x, T w) {
+        tensor a = x * 1;
+        vv::copy_(vv::select(row(a, 1), 0, 0), vv::sum(w));
+        return a;
+      },
+      [](T x, T w) {
+        tensor const e = vv::reshape(vv::sum(w), dims{1});
+        return with_row(x, 1, vv::cat(std::tuple(e, vv::slice(row(x, 1), 0, 1, 2)), vv::axis<0>));
+      },
+      m, r);
+  same(
+      "a part onto another",
+      [](T x, T w) {
+        tensor a = x * w;
+        vv::copy_(row(a, 0), row(a, 2));
+        return a;
+      },
+      [](T x, T w) {
+        tensor a = x * w;
+        return with_row(a, 0, row(a, 2));
+      },
+      m, r);
+  same(
+      "a base without history",
+      [](T x, T w) {
+        tensor a = from(list(6, 2), {3, 2});
+        vv::mul_(row(a, 1), x);
+        vv::mul_(vv::slice(a, 0, 1, 2), w);
+        return a;
+      },
+      [](T x, T w) {
+        return with_row(from(list(6, 2), {3, 2}), 1, x * w * 2);
+      },
+      r, r);
+  same(
+      "a view without history, others seen later",
+      [](T x, T w) {
+        tensor a = from(list(6, 2), {3, 2});
+        tensor u = row(a, 1), v = vv::transpose(a);
+        vv::mul_(u, x * w);
+        return tensor(v * v);
+      },
+      [](T x, T w) {
+        tensor v = vv::transpose(with_row(from(list(6, 2), {3, 2}), 1, x * w * 2));
+        return tensor(v * v);
+      },
+      r, r);
 }
 
 TEST_CASE("in place: a leaf and its views cannot be written while recorded", "[autograd][in_place]") { // AG-14

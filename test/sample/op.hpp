@@ -203,14 +203,17 @@ void visit_views(V const& visit) {
   visit(
       "select", [](auto const& x) { return vv::select(x, vv::axis<-1>, vv::axis<-2>); }, false, shapes{{dims{2}}, {dims{2, 3}}}, m);
   visit(
-      "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<2, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false, shapes{{dims{5}}, {dims{2, 3}}}, m);
+      "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<2, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{5}}, {dims{2, 3}}}, m);
   visit( // elements seen twice
-      "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<3, 2>, vv::ints<1, 1>{}, vv::ints<0>{}); }, false, shapes{{dims{4}}, {dims{1, 5}}}, m);
+      "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<3, 2>, vv::ints<1, 1>{}, vv::ints<0>{}); }, false,
+      shapes{{dims{4}}, {dims{1, 5}}}, m);
   visit(
-      "as_strided_backward", [](auto const& g) { return vv::as_strided_backward(g, vv::shape<3, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false, shapes{{dims{2, 2}}, {dims{1, 3}}},
-      on<real, 2, 2>{});
+      "as_strided_backward", [](auto const& g) { return vv::as_strided_backward(g, vv::shape<3, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{2, 2}}, {dims{1, 3}}}, on<real, 2, 2>{});
   visit(
-      "as_strided_backward", [](auto const& g) { return vv::as_strided_backward(g, vv::shape<4>, vv::ints<1, 1>{}, vv::ints<0>{}); }, false, shapes{{dims{3, 2}}}, on<real, 2, 3>{});
+      "as_strided_backward", [](auto const& g) { return vv::as_strided_backward(g, vv::shape<4>, vv::ints<1, 1>{}, vv::ints<0>{}); }, false,
+      shapes{{dims{3, 2}}}, on<real, 2, 3>{});
   visit(
       "as_strided_scatter", [](auto const& x, auto const& s) { return vv::as_strided_scatter(x, s, vv::ints<3, 1>{}, vv::ints<1>{}); }, false,
       shapes{{dims{2, 3}, dims{2, 2}}, {dims{6}, dims{1, 3}}}, m, on<real, 2, 1>{});

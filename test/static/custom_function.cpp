@@ -8,7 +8,9 @@ namespace {
 struct cube : vv::function<cube> {
   static constexpr bool generate_vmap_rule = true;
   static constexpr auto forward(auto x) { return x * x * x; }
-  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in)); }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in)).save_for_forward(std::get<0>(in));
+  }
   static constexpr auto backward(auto& ctx, auto g) {
     auto [x] = ctx.saved();
     return g * x * x * 3;
@@ -25,14 +27,16 @@ static_assert(vv::grad(f)(2.0) == 12);
 static_assert(vv::grad(vv::grad(f))(2.0) == 12);
 static_assert(vv::grad(vv::grad(vv::grad(f)))(2.0) == 6);
 static_assert(vv::jvp(f, std::tuple(2.0), std::tuple(10.0)) == std::pair(8.0, 120.0));
-static_assert(vv::jvp([](auto v) { return vv::jvp(f, std::tuple(v), std::tuple(1.0)).second; }, std::tuple(2.0), std::tuple(1.0)) == std::pair(12.0, 12.0));
+static_assert(vv::jvp([](auto v) { return vv::jvp(f, std::tuple(v), std::tuple(1.0)).second; }, std::tuple(2.0), std::tuple(1.0)) ==
+              std::pair(12.0, 12.0));
 static_assert(vv::jvp(vv::grad(f), std::tuple(2.0), std::tuple(1.0)) == std::pair(12.0, 12.0));
 static_assert(vv::grad([](auto v) { return vv::jvp(f, std::tuple(v), std::tuple(1.0)).second; })(2.0) == 12);
 static_assert(vv::equal(vv::vmap(f)(xs), array<double, 3>{1, 8, 27}));
 static_assert(vv::equal(vv::vmap(vv::grad(f))(xs), array<double, 3>{3, 12, 27}));
 static_assert(vv::equal(vv::vmap(vv::grad(vv::grad(f)))(xs), array<double, 3>{6, 12, 18}));
 static_assert(vv::equal(vv::grad([](auto v) { return vv::sum(vv::vmap(f)(v)); })(xs), array<double, 3>{3, 12, 27}));
-static_assert(vv::equal(vv::grad([](auto v) { return vv::sum(vv::grad([](auto u) { return vv::sum(vv::vmap(f)(u)); })(v)); })(xs), array<double, 3>{6, 12, 18}));
+static_assert(vv::equal(vv::grad([](auto v) { return vv::sum(vv::grad([](auto u) { return vv::sum(vv::vmap(f)(u)); })(v)); })(xs),
+                        array<double, 3>{6, 12, 18}));
 static_assert(vv::equal(vv::jvp(vv::vmap(f), std::tuple(xs), std::tuple(xs)).second, array<double, 3>{3, 24, 81}));
 
 // The gradient of the function is its own, not that of its text.
@@ -48,7 +52,9 @@ static_assert(vv::grad([](auto x) { return lies::apply(x * x) + x; })(3.0) == 60
 struct mul_and_add : vv::function<mul_and_add> {
   static constexpr bool generate_vmap_rule = true;
   static constexpr auto forward(auto x, auto y) { return std::tuple(x * y, x + y); }
-  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)).save_for_forward(std::get<0>(in), std::get<1>(in)); }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) {
+    return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)).save_for_forward(std::get<0>(in), std::get<1>(in));
+  }
   static constexpr auto backward(auto& ctx, auto gp, auto gs) {
     auto [x, y] = ctx.saved();
     return std::tuple(gp * y + gs, gp * x + gs);
