@@ -88,6 +88,21 @@ void chain_gradient(benchmark::State& state) {
   }
 }
 
+void add_eager(benchmark::State& state) {
+  Tensor const a = ramp({4}).requires_grad_(), b = ramp({4});
+  for (auto _ : state) {
+    Tensor r = at::add(a, b);
+    benchmark::DoNotOptimize(r);
+  }
+}
+void chain_backward(benchmark::State& state) {
+  Tensor x = ramp({4}).requires_grad_(), w = ramp({4}), b = ramp({4});
+  for (auto _ : state) {
+    chain(x, w, b).backward();
+    x.mutable_grad() = Tensor();
+  }
+}
+
 void big_add(benchmark::State& state) {
   Tensor const a = ramp({1000000}), b = ramp({1000000});
   for (auto _ : state) {
@@ -141,6 +156,8 @@ BENCHMARK(add_grad)->Name("add_4/grad")->UseManualTime()->MinTime(0.002);
 BENCHMARK(add_vmap)->Name("add_4/vmap");
 BENCHMARK(chain_forward)->Name("chain_10/forward");
 BENCHMARK(chain_gradient)->Name("chain_10/gradient");
+BENCHMARK(add_eager)->Name("autograd/add");
+BENCHMARK(chain_backward)->Name("autograd/chain_10");
 BENCHMARK(big_add)->Name("add_1e6/plain");
 BENCHMARK(big_add_in_place)->Name("add_1e6/in_place");
 BENCHMARK(matmul)->Name("matmul")->Arg(64)->Arg(256)->Arg(1024);

@@ -3,7 +3,12 @@
 /// @file
 /// Everything but the optional adapters of `interop/`.
 #include <varve/autograd/backward.hpp>
+#include <varve/autograd/checkpoint.hpp>
+#include <varve/autograd/forward_ad.hpp>
 #include <varve/autograd/function.hpp>
+#include <varve/autograd/gradcheck.hpp>
+#include <varve/autograd/multi_grad_hook.hpp>
+#include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/autograd/version.hpp>
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
@@ -11,6 +16,7 @@
 #include <varve/fwd.hpp>
 #include <varve/graph/fuse.hpp>
 #include <varve/graph/interpret.hpp>
+#include <varve/graph/linearize.hpp>
 #include <varve/graph/make_fx.hpp>
 #include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
@@ -22,7 +28,9 @@
 #include <varve/interpreter/stack_of.hpp>
 #include <varve/interpreter/subclass.hpp>
 #include <varve/op/all.hpp>
+#include <varve/transform/chunked.hpp>
 #include <varve/transform/closure.hpp>
+#include <varve/transform/functional_call.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jacobian.hpp>
 #include <varve/transform/jvp.hpp>

@@ -28,7 +28,7 @@ names in_headers() {
   return found;
 }
 // Operators without operands to sample, or that write: `test/op/factory.cpp`, `test/op/in_place.cpp`.
-names const elsewhere{"empty", "full", "arange", "randn", "full_op", "arange_op", "randn_op", "copy_", "add_", "mul_"};
+names const elsewhere{"empty", "full", "arange", "randn", "full_op", "arange_op", "randn_op", "copy_", "add_", "sub_", "mul_", "div_", "neg_", "exp_", "sin_", "cos_", "tanh_", "sqrt_", "sigmoid_", "relu_", "fill_", "zero_"};
 } // namespace
 
 TEST_CASE("samples: no operator lacks a row", "[sample]") {

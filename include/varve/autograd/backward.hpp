@@ -30,7 +30,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
-  if (this_thread_state.transforms.top)
+  if (inside_transform())
     throw transform_error((std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
 }
 template <class T, class Targets, class Options, class Unused>

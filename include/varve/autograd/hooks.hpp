@@ -14,7 +14,8 @@ using node_post_hook = std::function<void(boxed_args& grad_inputs, boxed_args co
 using leaf_hook = std::function<void(tensor const& leaf)>;
 
 namespace detail {
-/// The hooks of one node, shared with the handles that remove them.
+/// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
+template <class = void>
 struct hook_list {
   struct of_tensor {
     std::uint64_t id;
@@ -40,10 +41,10 @@ struct hook_list {
     std::erase_if(accumulated, is);
   }
 };
-/// What is attached to a node on need. (A template only to cost nothing unless used.)
+/// What is attached to a node on need.
 template <class = void>
 struct node_extra : grad_node_extra {
-  std::shared_ptr<hook_list> hooks = std::make_shared<hook_list>();
+  std::shared_ptr<hook_list<>> hooks = std::make_shared<hook_list<>>();
   std::vector<tensor> retained;   // by result
   std::vector<bool> retains;
   std::string where;
@@ -100,14 +101,15 @@ struct node_extra : grad_node_extra {
 class hook_handle {
 public:
   hook_handle() = default;
-  hook_handle(std::shared_ptr<detail::hook_list> const& list, std::uint64_t id) : list_(list), id_(id) {}
+  hook_handle(std::shared_ptr<detail::hook_list<>> const& list, std::uint64_t id) : list_(list), id_(id) {}
+  template <class = void>
   void remove() {
     if (auto const l = list_.lock()) l->remove(id_);
     list_.reset();
   }
 
 private:
-  std::weak_ptr<detail::hook_list> list_;
+  std::weak_ptr<detail::hook_list<>> list_;
   std::uint64_t id_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <thread>
-#include <varve/autograd/hooks.hpp>
+#include <varve/core/spin_lock.hpp>
+#include <varve/autograd/anomaly.hpp>
 #include <varve/interpreter/view_history.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>
@@ -16,29 +16,19 @@ struct accumulate_grad : grad_node {
   tensor grad;
   /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
   tensor memory;
-  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+  spin_lock busy; // backward passes of several threads may arrive here
 
   static grad_node_type const type_;
   /// How gradients are added; known once there is a leaf.
   static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
 
   accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
-  /// Backward passes of several threads may arrive here.
-  struct lock {
-    accumulate_grad& leaf;
-    explicit lock(accumulate_grad& n) : leaf(n) {
-      while (leaf.busy.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
-    }
-    lock(lock const&) = delete;
-    lock& operator=(lock const&) = delete;
-    ~lock() { leaf.busy.clear(std::memory_order_release); }
-  };
   tensor get() {
-    lock const held(*this);
+    spin_lock::held const on(busy);
     return grad;
   }
   void set(tensor g) {
-    lock const held(*this);
+    spin_lock::held const on(busy);
     tensor old = static_cast<tensor&&>(grad);
     grad = static_cast<tensor&&>(g);
     g = static_cast<tensor&&>(old);
@@ -46,7 +36,7 @@ struct accumulate_grad : grad_node {
   static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
     if (!g[0].defined()) return {};
     auto& self = static_cast<accumulate_grad&>(n);
-    lock const held(self);
+    spin_lock::held const on(self.busy);
     add_to.load(std::memory_order_acquire)(self.grad, static_cast<tensor const&>(g[0]));
     return {};
   }
@@ -71,8 +61,9 @@ void add_to_gradient(T& sum, T const& g) {
   else add_(sum, g);
 }
 /// Eager autograd, switched on by the first leaf.
-template <class = void>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<>, &history_of_base<>, [](edge const& e) { node_extra<>::of(*e.to()).retain(e.nr()); }};
+template <class On>
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
+                                               [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
@@ -84,9 +75,9 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
   detail::refuse_inside_transform("requires_grad_", *this);
-  if (this_thread_state.transforms.top) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  detail::autograd_kernels.store(&detail::eager_autograd<>, std::memory_order_release);
-  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<>, std::memory_order_release);
+  if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
+  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
   if (!is_leaf()) {
     if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
     return *this;
@@ -173,6 +164,18 @@ inline void tensor::set_data(tensor const& y) const {
   } else if (leaf && leaf->memory.defined()) {
     leaf->memory = alias();
   }
+}
+
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may ask for; nothing when `from` requires none (FN-35).
+template <class T = tensor>
+void mirror_autograd_meta(T const& from, T const& to) {
+  if (!from.requires_grad()) return;
+  if (from.is_leaf()) {
+    to.requires_grad_();
+    return;
+  }
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args { throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history"); };
+  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
 }
 
 } // namespace varve

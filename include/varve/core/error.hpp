@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 
@@ -67,6 +68,7 @@ namespace refuse {
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
 } // namespace refuse

@@ -67,6 +67,9 @@ VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
 VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
 }
+VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
+  throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
+}
 VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
   throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
 }

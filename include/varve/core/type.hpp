@@ -51,6 +51,16 @@ constexpr auto type_name() {
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
 
+namespace detail {
+template <class T, class...>
+struct depends {
+  using type = T;
+};
+} // namespace detail
+/// The type `T`, known only when `On` is: what is written in it inside of a template is instantiated when the template is used, and not before.
+template <class T, class... On>
+using dependent = typename detail::depends<T, On...>::type;
+
 /// False for every type: for `static_assert` in branches that may not be instantiated.
 template <class...>
 inline constexpr bool never = false;

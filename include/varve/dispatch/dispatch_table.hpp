@@ -71,6 +71,8 @@ struct autograd_hooks {
   edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
   /// Keeps the gradient of a result of a node.
   void (*retain)(edge const& e);
+  /// Writes into a node where it was recorded (`anomaly_mode`).
+  void (*note)(grad_node& n);
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);

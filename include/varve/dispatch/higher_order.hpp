@@ -92,6 +92,8 @@ public:
   void impl_subclass(subclass_type const& type, F f) {
     add({dispatch_key::subclass, &type, type.name}, [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
+  /// Says that the operator writes into some of its operands: it is refused where a gradient would be recorded.
+  void mark_written() { written_ = true; }
   /// Keys that a call passes over unless something is registered for them (HO-2).
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast, dispatch_key::transform_back};
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
@@ -169,6 +171,7 @@ private:
   boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
 
   char const* name_;
+  bool written_ = false;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // of those who add rules
   std::atomic<rule*> rules_{nullptr};
@@ -265,6 +268,18 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
       }
     }
     if (k == dispatch_key::subclass) return call_subclass(op, x);
+    if (is_autograd(k)) {
+      // The rule is for calls that have a gradient to record; all others pass (HO-9).
+      bool recorded = false;
+      for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.requires_grad());
+      if (recorded && written_)
+        throw autograd_error((std::string("varve: ") + name_ + " writes into operands, which cannot be recorded; call it under no_grad (HO-10)").c_str());
+      rule* r = recorded ? rule_for(k) : nullptr;
+      if (recorded && !r) r = rule_for(dispatch_key::autograd);
+      if (r) return (*r)(nullptr, op, x);
+      keys = keys.below(k);
+      continue;
+    }
     if (rule* const r = rule_for(k)) return (*r)(nullptr, op, x);
     if (is_backend(k)) {
       if (rule* const r = rule_for(dispatch_key::composite_explicit)) return (*r)(nullptr, op, x);

@@ -163,9 +163,9 @@ struct backend<detail::tensor_base> {
   }
   template <class S, class T, number N>
   static tensor full(S const& sizes, T const& type, N v);
-  /// ... of the shape and dtype of another tensor, on its backend.
+  /// ... with the dtype of another tensor, on its backend.
   template <number N>
-  static tensor full_on(tensor const& like, N v, dims const& sizes) {
+  static tensor full_on(tensor const& like, dims const& sizes, N v) {
     tensor const* base = &like;
     while (base->is_wrapped()) base = &base->inner();
     constexpr dispatch_key_set elsewhere{dispatch_key::private_use, dispatch_key::other, dispatch_key::meta};

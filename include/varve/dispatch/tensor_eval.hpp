@@ -98,6 +98,30 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   if (number) out.mark_number();
   return out;
 }
+/// A small floating tensor and a plain number: the number is repeated beside it, and the kernel called once. Undefined when that does not fit.
+template <class = void>
+VARVE_NOINLINE tensor run_beside_number(pointwise_info const& f, tensor const* const* x) {
+  int const at = x[1]->is_number() ? 1 : 0;
+  tensor const &number = *x[at], &other = *x[1 - at];
+  constexpr index_t most = 512; // bytes
+  dtype const t = other.dtype();
+  index_t const n = other.numel();
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  bool const fits = !other.is_number() && other.is_contiguous() && (t == dtype::float32 || t == dtype::float64) && n * itemsize(t) <= most && number.dim() == 0 && loop;
+  if (!fits) return {};
+  alignas(64) unsigned char repeated[most];
+  double const v = number.item<double>();
+  for (index_t k = 0; k < n; ++k) {
+    if (t == dtype::float32) reinterpret_cast<float*>(repeated)[k] = static_cast<float>(v);
+    else reinterpret_cast<double*>(repeated)[k] = v;
+  }
+  void const* p[2];
+  p[at] = repeated;
+  p[1 - at] = other.raw();
+  tensor out = tensor::empty(other.sizes(), f.comparison ? dtype::bool_ : t);
+  if (n) loop(static_cast<std::size_t>(n), out.raw(), p);
+  return out;
+}
 /// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
@@ -106,6 +130,10 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
   for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
   kernel::loop const loop = f.loops[static_cast<int>(t)];
+  if (f.arity == 2 && (first.is_number() || x[1]->is_number())) {
+    tensor r = run_beside_number<>(f, x);
+    if (r.defined()) return r;
+  }
   if (!flat || !loop) [[unlikely]]
     return run_pointwise_general(f, x);
   tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);

@@ -38,6 +38,8 @@ struct layer {
   bool outer_grad_mode = true;
   /// ... and are they at its own? Of the thread that took it off its stack last.
   bool grad_mode = true;
+  /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
+  bool is_dual_level = false;
   /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
   bool records = false;
   /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
@@ -49,6 +51,19 @@ struct layer {
 struct layer_stack {
   layer* top = nullptr;
   dispatch_key key;
+};
+
+/// What replaces the values that eager nodes keep: the innermost scope of `saved_tensors_hooks` (AG-23).
+struct packed_value {
+  virtual ~packed_value() = default;
+  virtual tensor unpack() = 0;
+};
+struct saved_hooks_scope {
+  saved_hooks_scope* below = nullptr;
+  virtual packed_value* pack(tensor const& t) = 0;
+
+protected:
+  ~saved_hooks_scope() = default;
 };
 
 /// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
@@ -72,6 +87,9 @@ struct thread_state {
   std::uint64_t next_id = 0;
   /// Are operators recorded (`torch.is_grad_enabled`)?
   bool grad_mode = true;
+  saved_hooks_scope* saved_hooks = nullptr;
+  /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
+  bool anomaly = false, check_nan = false;
   /// Number of the next node that this thread records.
   std::uint64_t next_node = 1;
 
@@ -96,6 +114,13 @@ inline std::uint64_t next_layer_id() {
   std::uint64_t& next = this_thread_state.next_id;
   if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
   return next++;
+}
+
+/// Is a transform at work on this thread?
+inline bool inside_transform() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (!l->is_dual_level) return true;
+  return false;
 }
 
 namespace detail {

@@ -18,6 +18,9 @@ struct trace_layer : layer {
   /// Layers directly below that see nothing of what the function computes; they stay on the stack, so that values of theirs that it captures are known as such.
   int hidden = 0;
 
+  /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures) of the graph.
+  bool folds = false;
+
   /// The trace of a function inside another traced one, whose values it lifts to inputs.
   explicit trace_layer(trace_layer& around) : trace_layer(&around.builder) {
     outer = &around;
@@ -95,6 +98,14 @@ struct trace_layer : layer {
 private:
   std::vector<int> captured_; // pairs of an index in `captures` and its node
   tensor record(boxed_op const& op, boxed_args const& x) {
+    if (folds) {
+      bool traced = false;
+      for (auto const& t : x) traced = traced || (t.defined() && t.is_wrapped() && t.layer() == id);
+      if (!traced) {
+        temporarily_popped const off(hidden);
+        return op(x);
+      }
+    }
     boxed_args inner;
     std::vector<int> ids;
     for (auto const& t : x) {

@@ -155,7 +155,7 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(full_op_zeros(m)));
+      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context->materialize) return {};
     boxed_args r = [&] {
@@ -182,7 +182,9 @@ struct custom_pull {
     }
     return r;
   }
-  static T full_op_zeros(meta const& m) { return T(full(m.sizes, 0, m.type)); }
+  static T zeros_of(meta const& m) {
+    return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
+  }
   void release() { context->saved = boxed_args(); }
 };
 
@@ -210,6 +212,8 @@ boxed_args record_custom(boxed_custom_function const& f, std::vector<edge> edges
     if (pull.result_of[static_cast<std::size_t>(s)] >= 0) c->saved[s] = c->saved[s].alias();
   edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), label.c_str()));
   if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
+  if (this_thread_state.anomaly)
+    if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
   for (int k = 0; k < y.size(); ++k)
     r.push_back(is_floating(y[k].dtype()) && !(c->constant_results >> k & 1) ? close(y[k], *c, edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);

@@ -51,15 +51,14 @@ struct eager_level {
       edge const& e = detail::eager_history(t.primal[i]);
       return e ? &e : nullptr;
     };
-    unsigned keep = 0;
     for (int i = 0; i < t.primal.size(); ++i)
-      if (t.primal[i].requires_grad()) keep |= op.table->saved.of[i];
-    for (int i = 0; i < t.primal.size(); ++i)
-      if (keep >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
-    bool const keeps_result = keep >> detail::saved_value::result & 1;
-    auto* const n = detail::operator_node::make({op.table, op.at}, keeps_result ? y.alias() : y, t.primal, edge_of);
-    n->eager = true;
+      for (int k = 0; k < t.primal.size(); ++k)
+        if (t.primal[i].is_inference() && t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) [[unlikely]]
+          detail::refuse_inference(t.primal[i], op.table->name);
+    auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
     y.set_history(detail::edge_to(n));
+    if (this_thread_state.anomaly) [[unlikely]]
+      detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
     return y;
   }
 };
@@ -113,8 +112,9 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
       if (edges[i]) before[i].set_history(edges[i]);
     }
   tensor const y = redispatch(op, below, x);
-  auto* const n = operator_node::make(op, y.alias(), before, [&](int i) { return edges[i] ? &edges[i] : nullptr; });
-  n->eager = true;
+  auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
+  if (this_thread_state.anomaly) [[unlikely]]
+    autograd_kernels.load(std::memory_order_acquire)->note(*n);
   rebase(self, edge_to(n));
   return y;
 }

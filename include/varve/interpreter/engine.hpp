@@ -7,6 +7,7 @@
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/recorded_call.hpp>
 #include <varve/op/add.hpp>
+#include <varve/op/in_place.hpp>
 
 namespace varve {
 
@@ -26,6 +27,7 @@ public:
   ~backward_run() {
     current() = outer_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
+    for (auto& t : tasks_) delete t.rest;
   }
 
   /// The cotangent of a result joins.
@@ -45,7 +47,7 @@ public:
   void run() {
     if (!captures_.empty()) find_needed();
     std::vector<std::uint32_t> ready;
-    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].sequence < tasks_[b].sequence; };
+    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].at->sequence < tasks_[b].at->sequence; };
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)
       if (tasks_[k].waiting == 0) ready.push_back(k);
     std::make_heap(ready.begin(), ready.end(), later);
@@ -54,8 +56,8 @@ public:
       std::uint32_t const k = ready.back();
       ready.pop_back();
       grad_node& n = *tasks_[k].at;
-      boxed_args g = static_cast<boxed_args&&>(tasks_[k].cotangents);
-      while (g.size() < n.results) g.push_back(tensor());
+      boxed_args g(static_cast<T&&>(tasks_[k].first));
+      if (n.results > 1) take_rest(tasks_[k], g);
       if (n.extra) n.extra->arrived(n, g);
       if (tasks_[k].is_captured) hand_out(n, g);
       boxed_args out;
@@ -64,7 +66,8 @@ public:
         bool few[usual];
         std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
         bool* const wanted = many ? many.get() : few;
-        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && tasks_[find(n.next[i].to())].wanted();
+        bool const all = captures_.empty();
+        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
         if (n.extra) n.extra->before(n, g);
         grad_node* const above = this_node();
         this_node() = &n;
@@ -72,7 +75,7 @@ public:
           grad_node* n;
           ~restore() { this_node() = n; }
         } const leave{above};
-        out = n.type->backward(n, g, wanted);
+        out = this_thread_state.check_nan ? watched_backward(n, g, wanted) : n.type->backward(n, g, wanted);
         if (n.extra) n.extra->after(n, out, g);
         if (!keep_) n.type->release(n);
       }
@@ -101,6 +104,11 @@ public:
     return k != none && r->tasks_[k].needed;
   }
   bool keeps() const { return keep_; }
+  /// Does a node take part: will gradients arrive there?
+  bool reaches(grad_node* n) const {
+    std::uint32_t const k = find(n);
+    return k != none && tasks_[k].wanted();
+  }
   /// Tells this run from all others.
   std::uint64_t id() const { return id_; }
   static backward_run*& current() {
@@ -112,10 +120,10 @@ private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct task {
     grad_node* at;
-    std::uint64_t sequence;
+    T first;                     // the cotangent of result 0
+    boxed_args* rest = nullptr;  // of the others, from 1 on
     std::uint32_t waiting = 0;
     bool needed = true, is_captured = false;
-    boxed_args cotangents;
     bool wanted() const { return needed || is_captured; }
   };
   struct capture_t {
@@ -138,7 +146,7 @@ private:
   }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
-    tasks_.push_back({n, n->sequence, 0, true, false, {}});
+    tasks_.push_back({n, {}});
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
     else index_.emplace(n, k);
     return k;
@@ -190,10 +198,50 @@ private:
     }
   }
   void give(std::uint32_t k, std::uint32_t nr, T const& g) {
-    boxed_args& c = tasks_[k].cotangents;
-    while (c.size() <= static_cast<int>(nr)) c.push_back(tensor());
-    tensor& sum = c[static_cast<int>(nr)];
-    sum = sum.defined() ? T(add(static_cast<T const&>(sum), g)) : g;
+    T* sum = &tasks_[k].first;
+    if (nr > 0) [[unlikely]] {
+      if (!tasks_[k].rest) tasks_[k].rest = new boxed_args;
+      while (tasks_[k].rest->size() < static_cast<int>(nr)) tasks_[k].rest->push_back(tensor());
+      sum = &(*tasks_[k].rest)[static_cast<int>(nr) - 1];
+    }
+    if (!sum->defined()) *sum = g;
+    else if (sum->is_unique() && is_plain(*sum) && is_plain(g) && sum->is_contiguous() && sum->dtype() == g.dtype() && sum->sizes() == g.sizes()) add_(*sum, g); // nobody else sees it
+    else *sum = T(add(static_cast<T const&>(*sum), g));
+  }
+  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  static void take_rest(task& t, boxed_args& g) {
+    int const n = t.at->results - 1;
+    for (int i = 0; i < n; ++i) g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
+    delete t.rest;
+    t.rest = nullptr;
+  }
+  /// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
+  VARVE_COLD static boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
+    char label[64];
+    n.type->name(n, label);
+    std::string const where = n.extra && n.extra->call()[0] ? std::string("; it was recorded at") + n.extra->call() : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
+    auto const attempt = [&] {
+      try {
+        return n.type->backward(n, g, wanted);
+      } catch (autograd_error const& e) {
+        if (std::strstr(e.what(), "recorded")) throw;
+        throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
+      }
+    };
+    boxed_args out = attempt();
+    for (int k = 0; k < out.size(); ++k)
+      if (out[k].defined() && has_nan(out[k])) throw autograd_error((std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
+    return out;
+  }
+  static bool has_nan(tensor const& t) {
+    if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
+    tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
+    return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
+      if constexpr (std::is_floating_point_v<E>)
+        for (index_t k = 0; k < c.numel(); ++k)
+          if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
+      return false;
+    });
   }
   void hand_out(grad_node& n, boxed_args& g) {
     for (auto& c : captures_)

@@ -15,6 +15,7 @@ struct saved_value {
   std::uint8_t of;      // the operand, or `result`
   bool checked;         // its elements will be read
   bool recorded = false; // an operator made it, and its history leads there
+  packed_value* packed = nullptr;
 };
 
 [[noreturn]] VARVE_COLD inline void refuse_released(char const* name) {
@@ -42,63 +43,54 @@ inline void refuse_inference(tensor const& t, char const* name) {
     throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
 }
 
-/// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape.
+/// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
+/// keeps, and its attributes: for each its length and entries.
 struct operator_node : grad_node {
   op_table const* table;
-  std::uint8_t kept = 0, operands = 0, facts = 0;
-  bool eager = false;
+  std::uint8_t kept = 0, operands, facts;
+  bool eager;
   std::uint32_t bytes;
-  saved_value* saved;
-  index_t* fact; // for each attribute its length and entries
 
   static grad_node_type const type_;
-  operator_node(op_table const* t, std::uint32_t n) : grad_node(&type_), table(t), bytes(n) {}
+  operator_node(op_table const* t, int n, int f, bool e, std::size_t b)
+      : grad_node(&type_), table(t), operands(static_cast<std::uint8_t>(n)), facts(static_cast<std::uint8_t>(f)), eager(e), bytes(static_cast<std::uint32_t>(b)) {
+    count = static_cast<std::uint16_t>(n);
+    next = reinterpret_cast<edge*>(this + 1);
+    sequence = this_thread_state.next_node++;
+  }
+  saved_value* saved() { return reinterpret_cast<saved_value*>(next + operands); }
 
-  static constexpr std::size_t small_bytes = 192;
-  static void* take(std::size_t n) { return n <= small_bytes ? take_block<small_bytes>() : n <= block_bytes ? take_block<>() : ::operator new(n, std::align_val_t{64}); }
+  static constexpr std::size_t small = 128, medium = 192;
+  static void* take(std::size_t n) { return n <= small ? take_block<small>() : n <= medium ? take_block<medium>() : n <= block_bytes ? take_block<>() : ::operator new(n); }
 
   /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked. `x` are the operands one level below, `y` the result there.
   template <class EdgeOf>
-  static operator_node* make(boxed_op const& op, tensor const& y, boxed_args const& x, EdgeOf const& edge_of) {
+  static operator_node* make(boxed_op const& op, tensor const& y, boxed_args const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
-    unsigned keep = 0;
-    for (int i = 0; i < x.size(); ++i)
-      if (edge_of(i)) keep |= t.saved.of[i];
     int const n = x.size();
-    dtype const type = y.dtype();
-    int count = (keep >> saved_value::result) & 1;
-    std::uint32_t stands_in = 0; // operands whose shape the cotangent has as well
+    edge const* edges[saved_values::most];
+    unsigned reads = 0;
+    for (int i = 0; i < n; ++i)
+      if ((edges[i] = edge_of(i))) reads |= t.saved.of[i];
+    int count = static_cast<int>(reads >> saved_value::result & 1);
+    unsigned stands_in = 0; // operands whose shape the cotangent has as well
     for (int i = 0; i < n; ++i) {
-      bool const read = keep >> i & 1;
-      if (!read && x[i].dtype() == type && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
     for (int k = 0; k < op.at->count; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
-    std::size_t const edges = sizeof(edge) * static_cast<std::size_t>(n), values = sizeof(saved_value) * static_cast<std::size_t>(count);
-    std::size_t const all = sizeof(operator_node) + edges + values + sizeof(index_t) * words;
-    auto* const memory = static_cast<unsigned char*>(take(all));
-    auto* const r = new (memory) operator_node(&t, static_cast<std::uint32_t>(all));
-    r->next = reinterpret_cast<edge*>(memory + sizeof(operator_node));
-    r->saved = reinterpret_cast<saved_value*>(memory + sizeof(operator_node) + edges);
-    r->fact = reinterpret_cast<index_t*>(memory + sizeof(operator_node) + edges + values);
-    r->count = static_cast<std::uint16_t>(n);
-    r->operands = static_cast<std::uint8_t>(n);
-    r->sequence = this_thread_state.next_node++;
-    for (int i = 0; i < n; ++i) {
-      edge const* const e = edge_of(i);
-      new (r->next + i) edge(e ? *e : edge());
-    }
+    std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
+    auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
+    for (int i = 0; i < n; ++i) new (r->next + i) edge(edges[i] ? *edges[i] : edge());
     for (int i = 0; i < n; ++i) {
       if (stands_in >> i & 1) continue;
-      bool const read = keep >> i & 1;
       // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place.
-      edge const* const e = edge_of(i);
-      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), static_cast<std::uint8_t>(i), read, e && !e->to()->type->is_leaf);
+      bool const read = reads >> i & 1;
+      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
     }
-    if (keep >> saved_value::result & 1) r->keep(y, saved_value::result, true, false);
-    r->facts = static_cast<std::uint8_t>(op.at->count);
-    index_t* w = r->fact;
+    if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
+    auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
     for (int k = 0; k < op.at->count; ++k) {
       dims const& d = op.at->fact[k];
       *w++ = d.n;
@@ -106,13 +98,31 @@ struct operator_node : grad_node {
     }
     return r;
   }
-  void keep(tensor const& t, std::uint8_t of, bool checked, bool recorded) {
-    new (saved + kept++) saved_value{t, checked ? version_of(t) : 0, of, checked, recorded};
+  void keep(tensor const& t, int of, bool checked, bool recorded = false) {
+    std::uint32_t const version = checked ? version_of(t) : 0;
+    auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
+    packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
+    new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
+  }
+  VARVE_COLD static packed_value* pack(saved_hooks_scope& hooks, tensor const& t) {
+    std::uint32_t const before = t.version();
+    saved_hooks_scope* const outer = this_thread_state.saved_hooks;
+    this_thread_state.saved_hooks = nullptr; // what packing records is kept as it is
+    struct restore {
+      saved_hooks_scope* s;
+      ~restore() { this_thread_state.saved_hooks = s; }
+    } const after{outer};
+    packed_value* const p = hooks.pack(t);
+    if (t.version() != before) {
+      delete p;
+      throw autograd_error("varve: saved_tensors_hooks: the pack hook modified its input in place");
+    }
+    return p;
   }
 
   attributes attributes_of() const {
     attributes at;
-    index_t const* w = fact;
+    auto const* w = reinterpret_cast<index_t const*>(const_cast<operator_node*>(this)->saved() + kept);
     for (int k = 0; k < facts; ++k) {
       dims& d = at.fact[at.count++];
       d.n = static_cast<int>(*w++);
@@ -122,6 +132,8 @@ struct operator_node : grad_node {
   }
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
+    if (s.packed) [[unlikely]]
+      return s.packed->unpack();
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
@@ -136,33 +148,46 @@ struct operator_node : grad_node {
       for (int i = 0; i < self.operands; ++i) r.push_back(tensor());
       return r;
     }
-    boxed_args x;
-    tensor y = g[0];
     for (int k = 0; self.released && k < self.kept; ++k)
-      if (self.saved[k].checked) refuse_released(self.table->name);
-    for (int i = 0, k = 0; i < self.operands; ++i) x.push_back(k < self.kept && self.saved[k].of == i ? self.unpacked(self.saved[k++]) : g[0]);
-    if (self.kept && self.saved[self.kept - 1].of == saved_value::result) y = self.unpacked(self.saved[self.kept - 1]);
-    attributes const at = self.facts ? self.attributes_of() : attributes{};
-    for (int i = 0; i < self.operands; ++i) r.push_back(wanted[i] ? self.table->vjp(i, at, g[0], y, x) : tensor());
+      if (self.saved()[k].checked) refuse_released(self.table->name);
+    boxed_args x;
+    saved_value const* s = self.saved();
+    saved_value const* const end = s + self.kept;
+    for (int i = 0; i < self.operands; ++i) x.push_back(s != end && s->of == i ? self.unpacked(*s++) : g[0]);
+    tensor const y = s != end ? self.unpacked(*s) : g[0];
+    auto const pull = [&](attributes const& at) {
+      for (int i = 0; i < self.operands; ++i) r.push_back(wanted[i] ? self.table->vjp(i, at, g[0], y, x) : tensor());
+    };
+    if (self.facts) pull(self.attributes_of());
+    else pull(no_attributes);
     return r;
   }
   static void release(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
     if (self.released) return;
     self.released = true;
-    for (int k = 0; k < self.kept; ++k)
-      if (self.saved[k].checked) self.saved[k].value = tensor(); // a shape alone may serve again (AG-4)
+    for (int k = 0; k < self.kept; ++k) {
+      saved_value& s = self.saved()[k];
+      if (!s.checked) continue; // a shape alone may serve again (AG-4)
+      s.value = tensor();
+      delete s.packed;
+      s.packed = nullptr;
+    }
   }
   static void destroy(grad_node* n) {
     auto* self = static_cast<operator_node*>(n);
-    for (int k = 0; k < self->kept; ++k) self->saved[k].~saved_value();
+    for (int k = 0; k < self->kept; ++k) {
+      delete self->saved()[k].packed;
+      self->saved()[k].~saved_value();
+    }
     for (int i = 0; i < self->operands; ++i) self->next[i].~edge();
     if (self->extra) drop_extra(self->extra);
     std::size_t const n_bytes = self->bytes;
     self->~operator_node();
-    if (n_bytes <= small_bytes) give_block<small_bytes>(n);
+    if (n_bytes <= small) give_block<small>(n);
+    else if (n_bytes <= medium) give_block<medium>(n);
     else if (n_bytes <= block_bytes) give_block<>(n);
-    else ::operator delete(static_cast<void*>(n), std::align_val_t{64});
+    else ::operator delete(static_cast<void*>(n));
   }
   /// "AddBackward0" of "add".
   static void name_of(grad_node const& n, char* out) {

@@ -20,8 +20,7 @@ edge history_of_view(T const& base, T const& view) {
   auto const [strides, offset] = region_of(base, view);
   attributes const at(view.sizes(), strides, offset);
   boxed_op const op{registered_table<as_strided_t, 3>(), &at};
-  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); });
-  n->eager = true;
+  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); }, true);
   return edge_to(n);
 }
 /// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.

@@ -92,7 +92,7 @@ struct rules<as_strided_scatter_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return op(g, full_like(bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g)), 0));
+    return op(g, new_zeros(g, shape_of(source)));
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {

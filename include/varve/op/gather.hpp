@@ -44,7 +44,7 @@ struct rules<gather_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(detail::full_of(g, shape_of(x), 0), index, g); // of x the shape only: its data is not kept
+    return bind<scatter_add_t>(op.a)(new_zeros(g, shape_of(x)), index, g);
   }
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {

@@ -2,49 +2,50 @@
 #pragma once
 #include <varve/dispatch/tensor_dispatch.hpp>
 #include <varve/op/clone.hpp>
+#include <varve/op/exp.hpp>
+#include <varve/op/full_like.hpp>
 #include <varve/op/mul.hpp>
+#include <varve/op/relu.hpp>
+#include <varve/op/sigmoid.hpp>
+#include <varve/op/sin.hpp>
+#include <varve/op/sqrt.hpp>
+#include <varve/op/tanh.hpp>
 #include <varve/rule/broadcasting.hpp>
 
 namespace varve {
 
-/// Operators that write into the memory of their first operand, a tensor, and return it. The other operand broadcasts to it; its dtype must not have a higher category.
-/// The version counter of the storage rises once (DT-2). Under `grad`, `jvp` and `vmap` use the functional forms: writing into a value seen through a transform is `transform_error`.
+/// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
+/// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
+/// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
 template <class Tag>
 struct in_place {
-  template <value Y>
-  tensor const& operator()(tensor const& x, Y const& y) const {
-    refuse_transformed(x);
-    if constexpr (std::is_same_v<Y, tensor>) refuse_transformed(y);
-    bound<Tag>{}(x, y);
+  template <value... Y>
+  tensor const& operator()(tensor const& x, Y const&... y) const {
+    bound<Tag>{}(x, y...);
     return x;
-  }
-
-private:
-  static void refuse_transformed(tensor const& t) {
-    if (t.is_wrapped() && detail::is_alive(this_thread_state.transforms.top, t))
-      throw transform_error((std::string("varve: ") + Tag::op_name + ": a value seen through a transform can neither be written in place nor into memory; use the functional operator").c_str());
   }
 };
 /// x becomes y, converted.
-inline constexpr struct copy__t : in_place<copy__t> {
-  static constexpr auto op_name = "copy_";
-} copy_{};
-/// x += y in memory.
-inline constexpr struct add__t : in_place<add__t> {
-  static constexpr auto op_name = "add_";
-} add_{};
-/// x *= y in memory.
-inline constexpr struct mul__t : in_place<mul__t> {
-  static constexpr auto op_name = "mul_";
-} mul_{};
+inline constexpr struct copy__t : in_place<copy__t> { static constexpr auto op_name = "copy_"; } copy_{};
+inline constexpr struct add__t : in_place<add__t> { static constexpr auto op_name = "add_"; } add_{};
+inline constexpr struct sub__t : in_place<sub__t> { static constexpr auto op_name = "sub_"; } sub_{};
+inline constexpr struct mul__t : in_place<mul__t> { static constexpr auto op_name = "mul_"; } mul_{};
+inline constexpr struct div__t : in_place<div__t> { static constexpr auto op_name = "div_"; } div_{};
+inline constexpr struct neg__t : in_place<neg__t> { static constexpr auto op_name = "neg_"; } neg_{};
+inline constexpr struct exp__t : in_place<exp__t> { static constexpr auto op_name = "exp_"; } exp_{};
+inline constexpr struct sin__t : in_place<sin__t> { static constexpr auto op_name = "sin_"; } sin_{};
+inline constexpr struct cos__t : in_place<cos__t> { static constexpr auto op_name = "cos_"; } cos_{};
+inline constexpr struct tanh__t : in_place<tanh__t> { static constexpr auto op_name = "tanh_"; } tanh_{};
+inline constexpr struct sqrt__t : in_place<sqrt__t> { static constexpr auto op_name = "sqrt_"; } sqrt_{};
+inline constexpr struct sigmoid__t : in_place<sigmoid__t> { static constexpr auto op_name = "sigmoid_"; } sigmoid_{};
+inline constexpr struct relu__t : in_place<relu__t> { static constexpr auto op_name = "relu_"; } relu_{};
 
 namespace detail {
 /// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, tensor const& y, dtype result) {
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& sizes, dtype result) {
   if (x.is_inference() && !this_thread_inference)
     throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
-  if (x.is_wrapped()) throw transform_error((std::string("varve: ") + op + ": a value seen through a transform cannot be written in place; use the functional operator").c_str());
-  if (!(broadcast(x.sizes(), y.sizes()) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), y.sizes());
+  if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
   if (category(result) > category(x.dtype()))
     throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
   dims const &s = x.sizes(), &st = x.strides();
@@ -61,47 +62,63 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   return x;
 }
 /// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
-VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const& x, tensor const& y) {
-  kernel::loop const loop = f.loops[static_cast<int>(x.dtype())];
-  bool const alike = loop && x.dtype() == y.dtype() && x.is_contiguous() && y.is_contiguous() && x.sizes() == y.sizes();
-  if (!alike || (x.shares_storage(y) && x.raw() != y.raw())) return false;
-  void const* const in[] = {x.raw(), y.raw()};
-  if (x.numel() > 0) loop(static_cast<std::size_t>(x.numel()), x.raw(), in);
-  x.bump_version();
+VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
+  tensor const& self = *x[0];
+  kernel::loop const loop = f.loops[static_cast<int>(self.dtype())];
+  void const* in[4];
+  bool alike = loop && self.is_contiguous();
+  for (int k = 0; alike && k < f.arity; ++k) {
+    alike = x[k]->dtype() == self.dtype() && x[k]->is_contiguous() && x[k]->sizes() == self.sizes() && (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
+    in[k] = x[k]->raw();
+  }
+  if (!alike) return false;
+  if (self.numel() > 0) loop(static_cast<std::size_t>(self.numel()), self.raw(), in);
+  self.bump_version();
   return true;
 }
+/// The rules of an operator that writes what another computes.
 template <class Functional>
 struct mutation {
+  using F = rules<Functional>;
   static constexpr op_kind kind = op_kind::mutation;
-  static constexpr saved_values saved = [] {
-    if constexpr (std::is_same_v<Functional, copy__t>) return saved_values::nothing();
-    else return saved_of<rules<Functional>>();
-  }();
-  static constexpr auto schema = "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
-  static constexpr int arity = 2;
+  static constexpr int arity = F::arity;
+  static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
+  static constexpr saved_values saved = F::saved;
   /// The schema: operand 0 is written and returned.
   static constexpr int mutated = 0;
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  /// The operands' cotangents are those of the functional operator, of the values as they were before.
-  template <std::size_t I, class Op, value G, value Y, value X, value Z>
-  static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, Y const& y, X const& x, Z const& z) {
-    return rules<Functional>::vjp(i, bound<Functional>{}, g, y, x, z);
+  /// The operands' derivatives are those of the functional operator, at the values from before.
+  template <std::size_t I, class Op, value G, value... X>
+  static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, X const&... y_and_x) {
+    return F::vjp(i, bound<Functional>{}, g, y_and_x...);
   }
-  static tensor make(attributes const&, tensor const& x, tensor const& y) {
-    if constexpr (std::is_same_v<Functional, copy__t>) {
-      check_in_place("copy_", x, y, dtype::bool_);
-      return write_into(x, y);
-    } else {
-      check_in_place(Functional::op_name, x, y, result_type(meta_of(x), meta_of(y)));
-      return write_directly(info_of<Functional>, x, y) ? x : write_into(x, evaluate_tensor(bound<Functional>{}, x, y));
-    }
+  template <std::size_t I, class Op, value D, value... X>
+  static constexpr auto jvp(arg_t<I> i, Op const&, D const& d, X const&... y_and_x) {
+    return F::jvp(i, bound<Functional>{}, d, y_and_x...);
+  }
+  template <class Op, class N, class X, class... O>
+  static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
+    return op(x.value, align(o, logical_rank_fact(x))...);
+  }
+  template <class... Y>
+  static tensor make(attributes const&, tensor const& x, Y const&... y) {
+    meta const in[] = {meta_of(x), meta_of(y)...};
+    meta const m = F::shape({}, in, arity);
+    check_in_place(Functional::op_name, x, m.sizes, m.type);
+    tensor const* const operands[] = {&x, &y...};
+    return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
   }
 };
 } // namespace detail
 
 template <>
-struct rules<copy__t> : detail::mutation<copy__t> {
+struct rules<copy__t> {
+  static constexpr op_kind kind = op_kind::mutation;
+  static constexpr auto schema = "(Tensor(a!) self, Tensor src) -> Tensor(a!)";
+  static constexpr int arity = 2;
+  static constexpr int mutated = 0;
   static constexpr saved_values saved = saved_values::nothing();
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
     return full_like(g, 0);
@@ -110,11 +127,62 @@ struct rules<copy__t> : detail::mutation<copy__t> {
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
     return detail::unmatch(g, source);
   }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
+    return full_like(d, 0);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
+    return detail::match(d, y);
+  }
+  template <class Op, class N, class X, class O>
+  static constexpr auto batch(Op const& op, N const&, X const& x, O const& o) {
+    return op(x.value, align(o, logical_rank_fact(x)));
+  }
+  template <class Y>
+  static tensor make(attributes const&, tensor const& x, Y const& y) {
+    detail::check_in_place("copy_", x, y.sizes(), dtype::bool_);
+    return detail::write_into(x, y);
+  }
 };
 template <>
 struct rules<add__t> : detail::mutation<add_t> {};
 template <>
+struct rules<sub__t> : detail::mutation<sub_t> {};
+template <>
 struct rules<mul__t> : detail::mutation<mul_t> {};
+template <>
+struct rules<div__t> : detail::mutation<div_t> {};
+template <>
+struct rules<neg__t> : detail::mutation<neg_t> {};
+template <>
+struct rules<exp__t> : detail::mutation<exp_t> {};
+template <>
+struct rules<sin__t> : detail::mutation<sin_t> {};
+template <>
+struct rules<cos__t> : detail::mutation<cos_t> {};
+template <>
+struct rules<tanh__t> : detail::mutation<tanh_t> {};
+template <>
+struct rules<sqrt__t> : detail::mutation<sqrt_t> {};
+template <>
+struct rules<sigmoid__t> : detail::mutation<sigmoid_t> {};
+template <>
+struct rules<relu__t> : detail::mutation<relu_t> {};
+
+/// Every element becomes one number.
+inline constexpr struct fill__t {
+  template <number N>
+  tensor const& operator()(tensor const& x, N v) const {
+    return copy_(x, v);
+  }
+} fill_{};
+inline constexpr struct zero__t {
+  template <class T>
+  T const& operator()(T const& x) const {
+    return copy_(x, 0);
+  }
+} zero_{};
 
 inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
 

@@ -35,17 +35,18 @@ template <class X>
 constexpr int leaf_level() {
   if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
     int r = 0;
-    ((r = leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() > r ? leaf_level<std::remove_cvref_t<std::tuple_element_t<K, X>>>() : r), ...);
+    using E = elements_of<X>;
+    ((r = leaf_level<std::tuple_element_t<K, E>>() > r ? leaf_level<std::tuple_element_t<K, E>>() : r), ...);
     return r;
-  }(std::make_index_sequence<std::tuple_size_v<X>>{});
+  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else if constexpr (value<X>) return level_of<X>;
   else return 0;
 }
 template <class X>
 consteval bool tree_is_dynamic() {
   if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    return (tree_is_dynamic<std::remove_cvref_t<std::tuple_element_t<K, X>>>() || ...);
-  }(std::make_index_sequence<std::tuple_size_v<X>>{});
+    return (tree_is_dynamic<std::tuple_element_t<K, elements_of<X>>>() || ...);
+  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else return dynamic_value<X>;
 }
 /// Level of a static transform: one above the greatest among its arguments and declared captures.

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/interpreter/dynamic_level.hpp>
 #include <varve/interpreter/engine.hpp>
+#include <varve/interpreter/write_level.hpp>
 #include <varve/transform/closure.hpp>
 
 namespace varve {
@@ -15,7 +16,12 @@ struct interpreter_layer : layer {
     kind = I::kind;
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<interpreter_layer&>(l).interpreter.process(op, x); };
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      auto const& in = static_cast<interpreter_layer&>(l).interpreter;
+      if (op.table->kind == op_kind::mutation) [[unlikely]]
+        return write_at(in, op, x);
+      return in.process(op, x);
+    };
     pushed::name(*this, stack);
   }
   interpreter_layer(interpreter_layer const&) = delete;
@@ -54,6 +60,7 @@ template <class = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+    if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
     layer_.records = true;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }

@@ -11,6 +11,10 @@ struct argnums_t {};
 template <int... A>
 inline constexpr argnums_t<A...> argnums{};
 
+/// The function returns the pair (value, anything else): `grad(f, has_aux)` gives (gradient, anything else), `value_and_grad(f, has_aux)` ((value, anything else), gradient).
+struct has_aux_t {};
+inline constexpr has_aux_t has_aux{};
+
 namespace detail {
 constexpr int wrap_argnum(int a, int count) { return a < 0 ? a + count : a; }
 template <int Count, int... A>
@@ -26,7 +30,7 @@ constexpr bool argnums_are_valid() {
 } // namespace detail
 
 /// The function object of `grad` and `value_and_grad`.
-template <bool WithValue, class F, int... A>
+template <bool WithValue, bool Aux, class F, int... A>
 struct grad_function {
   [[no_unique_address]] F f;
 
@@ -42,16 +46,25 @@ struct grad_function {
           else return v;
         };
         auto const in = std::make_tuple(track(std::integral_constant<std::size_t, K>{}, x)...);
-        auto const y = scope.run([&] { return detail::call_with(f, in); });
+        auto const out = scope.run([&] { return detail::call_with(f, in); });
+        if constexpr (Aux) static_assert(requires { out.first; out.second; }, "varve: grad with has_aux: the function must return a pair of its value and anything else");
+        auto const& y = result(out);
         scope.backward_from_scalar(y);
         auto gradients = [&] {
           if constexpr (sizeof...(A) == 1) return (scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in)), ...);
           else return std::make_tuple(scope.gradient(std::get<static_cast<std::size_t>(detail::wrap_argnum(A, count))>(in))...);
         };
-        if constexpr (WithValue) return std::pair(scope.primal(y), gradients());
+        if constexpr (WithValue) return std::pair(scope.primal(out), gradients());
+        else if constexpr (Aux) return std::pair(gradients(), scope.primal(out.second));
         else return gradients();
       }(std::index_sequence_for<X...>{});
     }
+  }
+
+private:
+  static constexpr auto const& result(auto const& out) {
+    if constexpr (Aux) return out.first;
+    else return out;
   }
 };
 
@@ -59,23 +72,35 @@ struct grad_function {
 /// Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated arguments get zeros. Nests to any order. Cost: a small multiple of f. TR-12..14.
 template <int... A, class F>
 constexpr auto grad(F f) {
-  if constexpr (sizeof...(A) == 0) return grad_function<false, F, 0>{f};
-  else return grad_function<false, F, A...>{f};
+  if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};
+  else return grad_function<false, false, F, A...>{f};
 }
 template <class F, int... A>
 constexpr auto grad(F f, argnums_t<A...>) {
-  return grad_function<false, F, A...>{f};
+  return grad_function<false, false, F, A...>{f};
+}
+
+template <int... A, class F>
+constexpr auto grad(F f, has_aux_t) {
+  if constexpr (sizeof...(A) == 0) return grad_function<false, true, F, 0>{f};
+  else return grad_function<false, true, F, A...>{f};
 }
 
 /// As `grad`, but gives the pair (value, gradient).
 template <int... A, class F>
 constexpr auto value_and_grad(F f) {
-  if constexpr (sizeof...(A) == 0) return grad_function<true, F, 0>{f};
-  else return grad_function<true, F, A...>{f};
+  if constexpr (sizeof...(A) == 0) return grad_function<true, false, F, 0>{f};
+  else return grad_function<true, false, F, A...>{f};
 }
 template <class F, int... A>
 constexpr auto value_and_grad(F f, argnums_t<A...>) {
-  return grad_function<true, F, A...>{f};
+  return grad_function<true, false, F, A...>{f};
+}
+
+template <int... A, class F>
+constexpr auto value_and_grad(F f, has_aux_t) {
+  if constexpr (sizeof...(A) == 0) return grad_function<true, true, F, 0>{f};
+  else return grad_function<true, true, F, A...>{f};
 }
 
 } // namespace varve

@@ -53,6 +53,22 @@ template <auto D, class T>
 constexpr auto mapped_sizes(T const& t) {
   if constexpr (is_none<decltype(D)>) {
     return std::tuple<>{};
+  } else if constexpr (is_vector<T>) {
+    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
+    dims n;
+    bool first = true;
+    tree_for_each(
+        [&](auto const& v) {
+          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
+          dims const m{v.size(D)};
+          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
+          first = false;
+          n = m;
+        },
+        t);
+    return std::make_tuple(n);
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return mapped_sizes<D>(members_of(t));
   } else if constexpr (is_tree_node<T>) {
     return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
   } else {
@@ -138,7 +154,9 @@ constexpr auto collect(Scope const& scope, Y const& y) {
 }
 template <auto... D, class Scope, class Y>
 constexpr auto collect_tree(Scope const& scope, Y const& y) {
-  if constexpr (is_tree_node<Y>) {
+  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
+    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
+  } else if constexpr (is_tree_node<Y>) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
         std::make_index_sequence<std::tuple_size_v<Y>>{});
   } else {

@@ -54,6 +54,17 @@ struct block_list {
 template <std::size_t Bytes>
 inline constinit thread_local block_list free_blocks{};
 
+/// Tensors' blocks hold data for SIMD kernels; smaller ones need no more than what `new` gives.
+template <std::size_t Bytes>
+void* new_block() {
+  if constexpr (Bytes == block_bytes) return ::operator new(Bytes, std::align_val_t{64});
+  else return ::operator new(Bytes);
+}
+template <std::size_t Bytes>
+void delete_block(void* b) {
+  if constexpr (Bytes == block_bytes) ::operator delete(b, std::align_val_t{64});
+  else ::operator delete(b);
+}
 /// Gives the blocks back when the thread ends.
 template <std::size_t Bytes>
 struct block_list_owner {
@@ -62,7 +73,7 @@ struct block_list_owner {
     l.closed = true;
     while (l.first) {
       void* next = *static_cast<void**>(l.first);
-      ::operator delete(l.first, std::align_val_t{64});
+      delete_block<Bytes>(l.first);
       l.first = next;
     }
   }
@@ -84,7 +95,7 @@ inline void* take_block() {
     --l.count;
     return b;
   }
-  return ::operator new(Bytes, std::align_val_t{64});
+  return new_block<Bytes>();
 }
 
 template <std::size_t Bytes = block_bytes>
@@ -98,7 +109,7 @@ inline void give_block(void* b) {
     ++l.count;
     return;
   }
-  ::operator delete(b, std::align_val_t{64});
+  delete_block<Bytes>(b);
 }
 } // namespace detail
 

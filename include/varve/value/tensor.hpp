@@ -108,6 +108,8 @@ public:
   /// A shape and a dtype without data (`device='meta'`).
   static tensor meta(dims const& sizes, varve::dtype type);
   bool has_data() const noexcept;
+  /// Does no other tensor share its memory?
+  bool has_own_memory() const noexcept;
   /// A tensor that stands for the object of a subclass. Use `make_subclass`.
   static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys);
   /// The object of a subclass, or null.
@@ -122,6 +124,7 @@ public:
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
+  void set_extra(tensor const& t) const;
   /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
   edge const& history() const;
   void set_history(edge e) const;

@@ -142,62 +142,8 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline edge const& tensor::history() const { return block_->history; }
-inline void tensor::set_history(edge e) const {
-  block_->history = static_cast<edge&&>(e);
-  if (!is_wrapped()) {
-    bool const any = block_->history || block_->base.defined();
-    block_->keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
-    block_->seen_version = version();
-  }
-}
-inline tensor const& tensor::base() const { return block_->base; }
-inline bool tensor::is_overtaken() const { return block_->seen_version != version(); }
-inline detail::view_origin tensor::origin() const { return block_->origin; }
-inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
-inline bool tensor::requires_grad() const {
-  if (block_->history) return true;
-  if (is_wrapped()) return inner().requires_grad();
-  return block_->base.defined() && block_->base.block_->history;
-}
-inline std::uint32_t tensor::version() const {
-  if (is_wrapped()) return inner().version();
-  if (block_->inference) [[unlikely]]
-    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
-  return (block_->counter ? block_->counter : block_->store)->version;
-}
-inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
-inline void tensor::bump_version() const {
-  if (!block_->inference) set_version(version() + 1);
-}
-inline bool tensor::is_view() const { return block_->base.defined(); }
-inline bool tensor::is_inference() const { return block_->inference; }
-inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
-inline void tensor::own_version() const {
-  auto* const fresh = new storage;
-  if (block_->counter) detail::drop_storage(block_->counter);
-  block_->counter = fresh;
-}
-inline void tensor::take_memory_of(tensor const& y) const {
-  auto *const b = block_, *const from = y.block_;
-  if (b == from) return;
-  auto* const old = b->store;
-  bool const inside = old == &b->own;
-  if (!b->counter) {
-    // The counter stays that of the old memory, which aliases of that share.
-    b->counter = old;
-    if (!inside) old->refs.add();
-  }
-  b->store = from->store;
-  b->store->refs.add();
-  b->sizes = from->sizes;
-  b->strides = from->strides;
-  b->offset = from->offset;
-  b->contiguous = from->contiguous;
-  b->type = from->type;
-  if (b->base.defined()) b->base = tensor();
-  if (!inside) detail::drop_storage(old);
-}
+inline void tensor::set_extra(tensor const& t) const { block_->seen.extra = t; }
+inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
@@ -327,3 +273,5 @@ inline void tensor::alias_storage_of(tensor const& o) const {
 }
 
 } // namespace varve
+
+#include <varve/value/tensor_history.hpp> // further members

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdlib>
+#include <string>
+#include <varve/autograd/hooks.hpp>
+#if defined(__has_include)
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#endif
+#endif
+
+namespace varve {
+
+/// In this scope every recorded operator remembers the C++ calls it came from, and a backward pass in such a scope that fails, or finds a NaN while `check_nan`, names the
+/// operator and those calls, and the backward passes in which it was recorded itself (AG-22). Function names appear in programs linked with `-rdynamic`; else addresses, for
+/// `addr2line`. Slow: for finding a fault.
+class anomaly_mode {
+public:
+  explicit anomaly_mode(bool check_nan = true) : before_{this_thread_state.anomaly, this_thread_state.check_nan} {
+    this_thread_state.anomaly = true;
+    this_thread_state.check_nan = check_nan;
+  }
+  anomaly_mode(anomaly_mode const&) = delete;
+  anomaly_mode& operator=(anomaly_mode const&) = delete;
+  ~anomaly_mode() {
+    this_thread_state.anomaly = before_[0];
+    this_thread_state.check_nan = before_[1];
+  }
+
+private:
+  bool before_[2];
+};
+
+namespace detail {
+/// The calls that led here, a line each.
+template <class = void>
+std::string call_site() {
+  std::string r;
+#if defined(__has_include)
+#if __has_include(<execinfo.h>)
+  void* frames[32];
+  int const n = ::backtrace(frames, 32);
+  char** const names = ::backtrace_symbols(frames, n);
+  for (int k = 1; names && k < n; ++k) r += std::string("\n    ") + names[k];
+  std::free(static_cast<void*>(names));
+#endif
+#endif
+  return r.empty() ? std::string(" (unknown on this platform)") : r;
+}
+/// Writes into a fresh node where it was recorded, and during whose backward pass.
+template <class = void>
+void note_call(grad_node& n) {
+  std::string where = call_site<>();
+  if (grad_node const* const parent = backward_run<>::this_node()) {
+    where += "\n  while " + autograd::node(const_cast<grad_node*>(parent)).name() + " ran backward";
+    if (parent->extra) where += std::string(", which was recorded at") + parent->extra->call();
+  }
+  node_extra<>::of(n).where = where;
+}
+} // namespace detail
+
+} // namespace varve

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cmath>
+#include <varve/autograd/backward.hpp>
+
+namespace varve {
+
+/// A gradient that does not agree with differences; the text holds both.
+struct gradcheck_error : error {
+  using error::error;
+};
+struct gradcheck_options {
+  double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
+  /// Throw `gradcheck_error`; otherwise the result tells.
+  bool raise_exception = true;
+};
+
+namespace detail {
+template <class Y>
+std::vector<tensor> outputs_of(Y const& y) {
+  std::vector<tensor> r;
+  if constexpr (std::is_same_v<Y, std::vector<tensor>>) r = y;
+  else tree_for_each([&](auto const& v) { r.push_back(v); }, y);
+  return r;
+}
+inline bool fail_gradcheck(gradcheck_options const& o, std::string const& text) {
+  if (o.raise_exception) throw gradcheck_error(("varve: gradcheck: " + text).c_str());
+  return false;
+}
+} // namespace detail
+
+/// Do the gradients that eager autograd gives agree with central differences? For every element of every input that requires grad (float64), and every floating element of the
+/// results of `f(inputs...)`, a value or a tree of values (AG-31). Inputs are changed while it runs and are as before afterwards, exceptions included.
+template <class T = tensor, class F>
+bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
+  bool any = false;
+  for (auto const& x : inputs) {
+    if (!x.requires_grad()) continue;
+    any = true;
+    if (x.dtype() != dtype::float64) throw dtype_error("varve: gradcheck: inputs that require grad must be float64; differences of less are noise");
+    if (!x.is_contiguous()) throw value_error("varve: gradcheck: inputs must be contiguous; clone them first");
+  }
+  if (!any) throw value_error("varve: gradcheck: at least one input must require grad");
+  auto const call = [&] { return detail::outputs_of(f(inputs)); };
+  std::vector<T> const y = call();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (!is_floating(y[i].dtype())) continue;
+    for (index_t e = 0; e < y[i].numel(); ++e) {
+      std::vector<T> analytic(inputs.size());
+      if (y[i].requires_grad()) {
+        T const g = zeros_like(T(y[i].detach()));
+        g.template data<double>()[e] = 1;
+        std::vector<autograd::target> wanted;
+        std::vector<std::size_t> at;
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+          if (inputs[k].requires_grad()) wanted.push_back(inputs[k]), at.push_back(k);
+        auto const r = autograd::grad<T>({y[i]}, wanted, {g}, {.retain_graph = true}, autograd::unused::zeros);
+        for (std::size_t k = 0; k < at.size(); ++k) analytic[at[k]] = contiguous(T(r[k].detach()));
+      }
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (!inputs[k].requires_grad()) continue;
+        double* const x = inputs[k].template data<double>();
+        for (index_t j = 0; j < inputs[k].numel(); ++j) {
+          double const kept = x[j];
+          struct restore {
+            double& at;
+            double value;
+            ~restore() { at = value; }
+          } const after{x[j], kept};
+          no_grad const off;
+          auto const at = [&](double v) {
+            x[j] = v;
+            return T(contiguous(T(call()[i]))).template data<double>()[e];
+          };
+          double const numeric = (at(kept + o.eps) - at(kept - o.eps)) / (2 * o.eps);
+          double const exact = analytic[k].defined() ? analytic[k].template data<double>()[j] : 0;
+          if (!(std::abs(numeric - exact) <= o.atol + o.rtol * std::abs(numeric)))
+            return detail::fail_gradcheck(o, "output " + std::to_string(i) + " element " + std::to_string(e) + " with respect to input " + std::to_string(k) + " element " + std::to_string(j) + ": numeric " +
+                                                 std::to_string(numeric) + ", analytic " + std::to_string(exact));
+        }
+      }
+    }
+  }
+  return true;
+}
+/// ... and the gradients of the gradients: `gradcheck` of the gradient of f weighted by fixed numbers.
+template <class T = tensor, class F>
+bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
+  auto const gradient = [&](std::vector<T> const& x) {
+    set_grad_enabled const on(true);
+    std::vector<autograd::target> y, wanted;
+    std::vector<T> weights;
+    for (auto const& v : detail::outputs_of(f(x))) {
+      if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
+      T const w = ones_like(T(v.detach()));
+      for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
+      y.push_back(v);
+      weights.push_back(w);
+    }
+    for (auto const& v : x)
+      if (v.requires_grad()) wanted.push_back(v);
+    return autograd::grad<T>(y, wanted, weights, {.create_graph = true}, autograd::unused::zeros);
+  };
+  return gradcheck<T>([&](std::vector<T> const& x) { return gradient(x); }, inputs, o);
+}
+
+} // namespace varve

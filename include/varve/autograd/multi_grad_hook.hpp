@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <mutex>
+#include <varve/autograd/backward.hpp>
+
+namespace varve::autograd {
+
+/// When a hook of several tensors is called: once all gradients that a backward pass will bring are there, or with the first.
+enum class multi_grad_hook_mode { all, any };
+
+/// Removes the hooks of several tensors.
+class multi_hook_handle {
+public:
+  explicit multi_hook_handle(std::vector<hook_handle> h) : handles_(std::move(h)) {}
+  template <class = void>
+  void remove() {
+    for (auto& h : handles_) h.template remove<>();
+  }
+
+private:
+  std::vector<hook_handle> handles_;
+};
+
+/// Calls `f` once in every backward pass that reaches one of the tensors: with the list of their gradients, undefined for those that it will not reach
+/// (`multi_grad_hook_mode::all`), or with the first gradient that comes (`any`, f takes a tensor). Not at all when the pass fails before (AG-12).
+template <class T = tensor, class F>
+multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, multi_grad_hook_mode mode = multi_grad_hook_mode::all) {
+  struct pass {
+    std::uint64_t run = 0;
+    std::size_t expected = 0, arrived = 0;
+    std::vector<T> gradients;
+  };
+  struct state {
+    std::mutex lock;
+    std::vector<pass> passes;
+    std::vector<edge> at;
+    F f;
+    explicit state(F g) : f(std::move(g)) {}
+  };
+  auto const s = std::make_shared<state>(std::move(f));
+  // Nodes are known by address only: the hooks hang on them, so that they live as long.
+  std::vector<grad_node*> nodes;
+  for (auto const& t : tensors) {
+    if (!t.requires_grad()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
+    nodes.push_back(detail::gradient_edge_of(t).to());
+  }
+  std::vector<hook_handle> handles;
+  for (std::size_t k = 0; k < tensors.size(); ++k)
+    handles.push_back(tensors[k].register_hook([s, k, nodes, mode](tensor const& g) -> tensor {
+      auto* const run = detail::backward_run<>::current();
+      std::vector<T> complete;
+      {
+        std::lock_guard const held(s->lock);
+        pass* p = nullptr;
+        for (auto& q : s->passes)
+          if (q.run == run->id()) p = &q;
+        if (!p) {
+          if (s->passes.size() > 16) s->passes.erase(s->passes.begin()); // of passes that failed
+          s->passes.push_back({run->id(), 0, 0, std::vector<T>(nodes.size())});
+          p = &s->passes.back();
+          for (auto* const n : nodes) p->expected += run->reaches(n);
+        }
+        p->gradients[k] = g;
+        ++p->arrived;
+        bool const now = mode == multi_grad_hook_mode::any ? p->arrived == 1 : p->arrived == p->expected;
+        if (!now) return {};
+        complete = p->gradients;
+        if (mode == multi_grad_hook_mode::all) std::erase_if(s->passes, [&](auto const& q) { return q.run == run->id(); });
+      }
+      if constexpr (std::is_invocable_v<F&, std::vector<T> const&>) s->f(complete);
+      else s->f(g);
+      return {};
+    }));
+  return multi_hook_handle(std::move(handles));
+}
+
+/// Will the backward pass that runs on this thread execute a node? Asked inside of hooks (AG-6).
+inline bool will_engine_execute_node(node const& n) {
+  if (!detail::backward_run<>::current()) detail::refuse_autograd("will_engine_execute_node", "no backward pass runs on this thread");
+  return detail::backward_run<>::will_execute(n.get());
+}
+
+} // namespace varve::autograd

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/cat.hpp>
+#include <varve/op/randn.hpp>
+#include <varve/op/slice.hpp>
+#include <varve/transform/jacobian.hpp>
+#include <varve/transform/vmap.hpp>
+
+namespace varve {
+
+/// How many slices `vmap`, or rows `jacrev`, works on at once: `vmap(f, chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
+struct chunk_size {
+  index_t n;
+  explicit chunk_size(index_t size) : n(size) {
+    if (size < 1) throw value_error(("varve: chunk_size must be positive, not " + std::to_string(size)).c_str());
+  }
+};
+
+namespace detail {
+/// A part of the mapped dimension of an argument's leaves.
+template <auto D, class X>
+X part_of(X const& x, index_t from, index_t to) {
+  if constexpr (is_none<decltype(D)>) return x;
+  else return tree_map([&](auto const& v) { return slice(v, D, from, to); }, x);
+}
+template <auto... D, class Y>
+Y joined_parts(std::vector<Y> const& parts) {
+  if constexpr (tuple_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        std::vector<std::tuple_element_t<I, Y>> p;
+        for (auto const& y : parts) p.push_back(std::get<I>(y));
+        return joined_parts<dim_at<I, D...>()>(p);
+      };
+      return Y{one(std::integral_constant<std::size_t, K>{})...};
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  } else if constexpr (is_none<decltype(dim_at<0, D...>())>) {
+    return parts[0];
+  } else {
+    return cat(parts, dim_at<0, D...>());
+  }
+}
+} // namespace detail
+
+/// The function object of `vmap` with a `chunk_size`.
+template <class F, class In, class Out, random_policy R>
+struct chunked_vmap_function;
+template <class F, auto... In, auto... Out, random_policy R>
+struct chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
+  vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> f;
+  index_t chunk;
+
+  template <class... X>
+  auto operator()(X const&... x) const {
+    static_assert(any_dynamic<X...>, "varve: vmap: chunk_size is for tensors; static values are mapped as a whole");
+    return call(std::index_sequence_for<X...>{}, x...);
+  }
+
+private:
+  template <std::size_t... K, class... X>
+  auto call(std::index_sequence<K...>, X const&... x) const {
+    auto const sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    index_t const n = to_dims(detail::common_size(sizes))[0];
+    auto const run = [&](index_t from, index_t to) { return f(detail::part_of<detail::dim_at<K, In...>()>(x, from, to)...); };
+    if (n <= chunk) return f(x...);
+    // "same": every part sees the numbers that the first one saw (TR-9).
+    generator const start = default_generator;
+    std::vector<decltype(run(0, 0))> parts;
+    for (index_t from = 0; from < n; from += chunk) {
+      if constexpr (R == random_policy::same) default_generator = start;
+      parts.push_back(run(from, from + chunk < n ? from + chunk : n));
+    }
+    return detail::joined_parts<Out...>(parts);
+  }
+};
+template <random_policy R = random_policy::error, class F>
+auto vmap(F f, chunk_size c, randomness_t<R> = {}) {
+  return chunked_vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{{f}, c.n};
+}
+template <class F, auto... In, random_policy R = random_policy::error>
+auto vmap(F f, in_dims_t<In...>, chunk_size c, randomness_t<R> = {}) {
+  return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{{f}, c.n};
+}
+template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
+auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, chunk_size c, randomness_t<R> = {}) {
+  return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{{f}, c.n};
+}
+
+/// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time.
+template <class F>
+auto jacrev(F f, chunk_size c) {
+  return [f, c](auto const& x, auto const&... rest) {
+    auto const run = vjp([&](auto const& v) { return f(v, rest...); }, x);
+    auto const rows = vmap([&](auto const& e) { return std::get<0>(run.second(e)); }, c)(detail::basis(run.first));
+    return detail::reshape_to(rows, detail::concat(run.first.sizes(), x.sizes()));
+  };
+}
+
+} // namespace varve
