@@ -12,6 +12,7 @@ std::vector<sample::row> const& sample::rows() {
     visit_pointwise(visit);
     visit_reductions(visit);
     visit_views(visit);
+    sample::visit_regions(visit);
     return t;
   }();
   return table;
