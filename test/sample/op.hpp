@@ -243,6 +243,8 @@ void visit_regions(V const& visit) {
   using enum domain;
   on<real, 2, 3> const m;
   visit(
+      "new_zeros", [](auto const& x) { return vv::new_zeros(x, vv::shape<2, 2>); }, true, shapes{{dims{}}, {dims{3}}}, m);
+  visit(
       "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<2, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false,
       shapes{{dims{5}}, {dims{2, 3}}}, m);
   visit( // elements seen twice
