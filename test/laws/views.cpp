@@ -2,5 +2,8 @@
 #include "../sample/op.hpp"
 
 namespace sample {
-void add_views(std::vector<row>& to) { visit_views(collect(to)); }
+void add_views(std::vector<row>& to) {
+  visit_views(collect(to));
+  visit_regions(collect(to));
+}
 } // namespace sample

@@ -237,6 +237,30 @@ void visit_views(V const& visit) {
       "one_hot", [](auto const& i) { return vv::one_hot(i, vv::axis<3>); }, true, shapes{{dims{}}, {dims{2, 3}}, {dims{0}}}, on<index, 4>{});
 }
 
+/// Regions of memory: what eager autograd records of views that are written into. `fuse` has no emission for them.
+template <class V>
+void visit_regions(V const& visit) {
+  using enum domain;
+  on<real, 2, 3> const m;
+  visit(
+      "new_zeros", [](auto const& x) { return vv::new_zeros(x, vv::shape<2, 2>); }, true, shapes{{dims{}}, {dims{3}}}, m);
+  visit(
+      "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<2, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{5}}, {dims{2, 3}}}, m);
+  visit( // elements seen twice
+      "as_strided", [](auto const& x) { return vv::as_strided(vv::contiguous(x), vv::shape<3, 2>, vv::ints<1, 1>{}, vv::ints<0>{}); }, false,
+      shapes{{dims{4}}, {dims{1, 5}}}, m);
+  visit(
+      "as_strided_backward", [](auto const& g) { return vv::as_strided_backward(g, vv::shape<3, 2>, vv::ints<2, 1>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{2, 2}}, {dims{1, 3}}}, on<real, 2, 2>{});
+  visit(
+      "as_strided_backward", [](auto const& g) { return vv::as_strided_backward(g, vv::shape<4>, vv::ints<1, 1>{}, vv::ints<0>{}); }, false,
+      shapes{{dims{3, 2}}}, on<real, 2, 3>{});
+  visit(
+      "as_strided_scatter", [](auto const& x, auto const& s) { return vv::as_strided_scatter(x, s, vv::ints<3, 1>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{2, 3}, dims{2, 2}}, {dims{6}, dims{1, 3}}}, m, on<real, 2, 1>{});
+}
+
 /// A visitor that collects rows of the dynamic world.
 inline auto collect(std::vector<row>& into) {
   return [&into]<class F, class... O>(char const* name, F, bool constant, shapes const& further, O...) {

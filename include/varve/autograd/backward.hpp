@@ -76,14 +76,15 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
   detail::seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
     if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!detail::leaf_of(x)) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
     run.capture(detail::gradient_edge_of(x));
   }
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
     auto* const leaf = detail::leaf_of(inputs[k]);
-    if (!g.defined()) continue;
-    if (!leaf) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
+    bool const again = std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k), [&](T const& x) { return detail::leaf_of(x) == leaf; });
+    if (!g.defined() || again) continue;
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
@@ -127,7 +128,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
   dynamic_batch_scope<> scope(n, random_policy::error);
   std::vector<T> mapped;
   for (auto const& g : grad_outputs) {
-    if (g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the batches of the gradients differ in size");
+    if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
   backward_run<> run(o.retain_graph || o.create_graph);
@@ -144,6 +145,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (!g.defined() && allow == Unused::error) refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
     if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
     else if (allow == Unused::undefined) r.push_back(T());
+    else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
     else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
   }
   return r;

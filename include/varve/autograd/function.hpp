@@ -37,6 +37,17 @@ Y rebuilt(boxed_args const& y) {
   if constexpr (is_tree_node<Y>) return tree_map([&](auto const&) { return y[k++]; }, Y{});
   else return y[0];
 }
+/// Does `forward` take the context? Asked only of one that cannot do without: a variadic `forward` takes anything.
+template <class D, class... X>
+constexpr bool fills_its_context() {
+  if constexpr (requires(X const&... x) { D::forward(x...); }) return false;
+  else return requires(dynamic_function_context& c, X const&... x) { D::forward(c, x...); };
+}
+template <class D, class... X>
+auto call_forward(dynamic_function_context& c, X const&... x) {
+  if constexpr (fills_its_context<D, X...>()) return D::forward(c, x...);
+  else return D::forward(x...);
+}
 /// A user's function with the arguments of one call, erased. `X` are their types; those that are no tensors stay here.
 template <class D, class... X>
 class erased_function final : public boxed_custom_function {
@@ -52,7 +63,7 @@ class erased_function final : public boxed_custom_function {
   }();
 
 public:
-  static constexpr bool combined = requires(dynamic_function_context& c, X const&... x) { D::forward(c, x...); };
+  static constexpr bool combined = fills_its_context<D, X...>();
   explicit erased_function(X const&... x) : args_(x...) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
 
@@ -60,15 +71,11 @@ public:
   std::tuple<X...> arguments(boxed_args const& x) const {
     return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::tuple<X...>(pick<K>(x)...); }(all{});
   }
-  auto result(std::tuple<X...> const& a) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      if constexpr (combined) return D::forward(combined_, std::get<K>(a)...);
-      else return D::forward(std::get<K>(a)...);
-    }(all{});
-  }
-  using result_type = decltype(std::declval<erased_function const&>().result(std::declval<std::tuple<X...> const&>()));
+  using result_type = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), std::declval<X const&>()...));
 
-  boxed_args forward(boxed_args const& x) const override { return boxed_results(result(arguments(x))); }
+  boxed_args forward(boxed_args const& x) const override {
+    return boxed_results(std::apply([&](auto const&... a) { return call_forward<D>(combined_, a...); }, arguments(x)));
+  }
   std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
     auto const asked = [&](std::size_t k) { return place[k] >= 0 && needs[static_cast<std::size_t>(place[k])]; };
     if constexpr (combined) {

@@ -31,7 +31,7 @@ struct hook_list {
   std::vector<of_tensor> tensors;
   std::vector<of_node<node_pre_hook>> before;
   std::vector<of_node<node_post_hook>> after;
-  std::vector<of_node<std::function<void()>>> accumulated;
+  std::vector<of_node<std::function<void(grad_node&)>>> accumulated;
 
   void remove(std::uint64_t id) {
     auto const is = [id](auto const& h) { return h.id == id; };
@@ -61,6 +61,7 @@ struct node_extra : grad_node_extra {
       tensor const r = h.f(at);
       if (!r.defined()) continue;
       if (!(r.sizes() == at.sizes())) refuse::shapes_do_not_match("tensor hook (its result and the gradient)", r.sizes(), at.sizes());
+      if (r.dtype() != at.dtype()) throw dtype_error((std::string("varve: tensor hook: a gradient of ") + name(at.dtype()) + " was replaced by one of " + name(r.dtype())).c_str());
       at = r;
     }
     for (std::size_t k = 0; k < retains.size(); ++k)
@@ -70,9 +71,9 @@ struct node_extra : grad_node_extra {
     auto const list = hooks->before;
     for (auto const& h : list) h.f(g);
   }
-  void after(grad_node&, boxed_args& out, boxed_args const& g) override {
+  void after(grad_node& n, boxed_args& out, boxed_args const& g) override {
     auto const done = hooks->accumulated;
-    for (auto const& h : done) h.f();
+    for (auto const& h : done) h.f(n);
     auto const list = hooks->after;
     for (auto const& h : list) h.f(out, g);
   }

@@ -14,6 +14,8 @@ namespace detail {
 /// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
 struct accumulate_grad : grad_node {
   tensor grad;
+  /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
+  tensor memory;
   spin_lock busy; // backward passes of several threads may arrive here
 
   static grad_node_type const type_;
@@ -49,11 +51,12 @@ inline accumulate_grad* leaf_of(tensor const& t) {
   grad_node* const n = t.history().to();
   return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
 }
-/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is.
+/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
+/// leaves share one.
 template <class T = tensor>
 void add_to_gradient(T& sum, T const& g) {
   bool const recorded = this_thread_state.grad_mode;
-  if (!sum.defined()) sum = recorded || (g.is_unique() && g.is_contiguous() && !g.requires_grad()) ? g : T(clone(T(g.detach())));
+  if (!sum.defined()) sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad() ? g : T(clone(recorded ? g : T(g.detach())));
   else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped()) sum = T(add(sum, g));
   else add_(sum, g);
 }
@@ -119,13 +122,13 @@ hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
   auto* const leaf = detail::leaf_of(*this);
   if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
   auto& l = detail::node_extra<>::of(*leaf).hooks;
-  // The hook is the leaf's own: it keeps the memory, and finds the leaf's node again, without owning it.
-  auto call = [f = std::move(f), memory = alias(), leaf]() mutable {
-    tensor const self = memory.alias();
-    self.set_history(edge(leaf, 0));
+  leaf->memory = alias();
+  auto call = [f = std::move(f)](grad_node& n) mutable {
+    tensor const self = static_cast<detail::accumulate_grad&>(n).memory.alias();
+    self.set_history(edge(&n, 0));
     f(self);
   };
-  l->accumulated.push_back({l->next, std::function<void()>(std::move(call))});
+  l->accumulated.push_back({l->next, std::function<void(grad_node&)>(std::move(call))});
   return {l, l->next++};
 }
 
@@ -156,7 +159,10 @@ inline void tensor::set_data(tensor const& y) const {
     auto* const fresh = new detail::accumulate_grad;
     fresh->extra = leaf->extra;
     leaf->extra = nullptr;
+    if (leaf->memory.defined()) fresh->memory = alias();
     set_history(detail::edge_to(fresh));
+  } else if (leaf && leaf->memory.defined()) {
+    leaf->memory = alias();
   }
 }
 

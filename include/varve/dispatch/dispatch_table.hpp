@@ -70,7 +70,7 @@ struct autograd_hooks {
   /// Writes down a call that is done already; `y` is its result.
   void (*record)(boxed_op const& op, tensor const& y, boxed_args const& x);
   edge (*history_of_view)(tensor const& base, tensor const& view);
-  edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written);
+  edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
   /// Keeps the gradient of a result of a node.
   void (*retain)(edge const& e);
   /// Writes into a node where it was recorded (`anomaly_mode`).

@@ -134,7 +134,20 @@ struct custom_pull {
   std::vector<meta> operands, results;
   std::vector<std::uint32_t> versions;
   std::string label;
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or -1.
+  std::vector<int> result_of{};
+  grad_node* self = nullptr;
   static constexpr bool released = true;
+
+  boxed_args unpacked() const {
+    boxed_args s = context->saved;
+    for (int k = 0; self && this_thread_state.grad_mode && k < s.size(); ++k)
+      if (int const r = result_of[static_cast<std::size_t>(k)]; r >= 0 && !(context->constant_results >> r & 1) && is_floating(s[k].dtype())) {
+        s[k] = s[k].alias();
+        s[k].set_history(edge(self, static_cast<std::uint32_t>(r)));
+      }
+    return s;
+  }
 
   boxed_args operator()(boxed_args const& out, bool const* wanted) const {
     boxed_args g;
@@ -147,10 +160,10 @@ struct custom_pull {
     if (!any && context->materialize) return {};
     boxed_args r = [&] {
       for (int k = 0; k < context->saved.size(); ++k)
-        if (context->saved[k].defined() && context->saved[k].version() != versions[static_cast<std::size_t>(k)]) refuse_stale(context->saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
-      if (!context->once) return context->backward(context->saved, g);
+        if (context->saved[k].defined() && version_of(context->saved[k]) != versions[static_cast<std::size_t>(k)]) refuse_stale(context->saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
+      if (!context->once) return context->backward(unpacked(), g);
       no_grad const off;
-      return context->backward(context->saved, g);
+      return context->backward(unpacked(), g);
     }();
     for (int k = 0; k < r.size(); ++k) {
       if (!r[k].defined() || !wanted[k]) continue;
@@ -175,21 +188,30 @@ struct custom_pull {
   void release() { context->saved = boxed_args(); }
 };
 
-/// Records a call at a level, or eagerly: `close(y, k, edge)` makes the value seen there.
-template <class T, class Close>
+/// Records a call at a level, or eagerly (`E`): `close(y, k, edge)` makes the value seen there.
+template <class T, bool E, class Close>
 boxed_args record_custom(boxed_custom_function const& f, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, std::vector<bool> const& needs, Close const& close) {
   auto c = f.context(needs, x, y);
   std::string const label = std::string(f.name()) + "Backward";
   custom_pull<T> pull{c, {}, {}, {}, label};
+  for (int s = 0; E && s < c->saved.size(); ++s) {
+    refuse_inference(c->saved[s], f.name());
+    pull.result_of.push_back(-1);
+    for (int k = 0; k < y.size(); ++k)
+      if (c->saved[s].defined() && c->saved[s].is(y[k])) pull.result_of.back() = k;
+  }
   for (auto const& t : x) pull.operands.push_back(t.defined() ? meta_of(t) : meta{});
   for (auto const& t : y) pull.results.push_back(meta_of(t));
-  for (auto const& t : c->saved) pull.versions.push_back(t.defined() ? t.version() : 0);
+  for (auto const& t : c->saved) pull.versions.push_back(t.defined() ? version_of(t) : 0);
   for (int k = 0; k < y.size(); ++k)
     for (int i = 0; i < x.size(); ++i)
       for (auto const& t : c->saved)
         if (y[k].is(x[i]) && t.is(y[k]) && !(c->dirty_operands >> i & 1))
           throw autograd_error((std::string("varve: ") + f.name() + ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it").c_str());
+  for (int s = 0; E && s < c->saved.size(); ++s)
+    if (pull.result_of[static_cast<std::size_t>(s)] >= 0) c->saved[s] = c->saved[s].alias();
   edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), label.c_str()));
+  if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
   if (this_thread_state.anomaly)
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
@@ -212,14 +234,14 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
     edges.push_back(t.defined() ? edge(eager_history(t)) : edge());
     needs.push_back(static_cast<bool>(edges.back()));
   }
-  auto const before = edges;
   no_grad const off;
-  return record_custom<T>(*f, std::move(edges), x, y, needs, [&](tensor const& v, boxed_context const& c, edge const& e) {
+  return record_custom<T, true>(*f, std::move(edges), x, y, needs, [&](tensor const& v, boxed_context const& c, edge const& e) {
     for (int i = 0; i < x.size(); ++i)
       if (v.is(x[i])) {
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
-        rebase(v, e, before[static_cast<std::size_t>(i)]);
+        if (v.base().defined() && y.size() > 1) refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it one, or a tensor that is no view");
+        rebase(v, e, i);
         return v;
       }
     // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7, AF-13).
@@ -261,7 +283,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
     if (!in->records()) return y;
     std::vector<edge> edges;
     for (int k = 0; k < x.size(); ++k) edges.push_back(o.mine[static_cast<std::size_t>(k)] ? edge(x[k].history()) : edge());
-    r = record_custom<T>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {
+    r = record_custom<T, false>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {
       if (c.dirty_operands) throw transform_error((std::string("varve: ") + f->name() + ": mark_dirty works outside of transforms only; return a new value").c_str());
       return in->tracked_value(v, e);
     });

@@ -81,8 +81,10 @@ template <class Derived>
 struct written_function {
   static constexpr auto forward(auto const&... x) { return Derived::forward(x...); }
   static constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) {
-    static_assert(requires { Derived::setup_context(ctx, inputs, y); }, "varve: a custom function used under a transform, or on static values, must override setup_context(ctx, inputs, output); its forward takes no ctx then");
-    return Derived::setup_context(ctx, inputs, y);
+    constexpr bool has = requires { Derived::setup_context(ctx, inputs, y); };
+    static_assert(has, "varve: a custom function used under a transform, or on static values, must override setup_context(ctx, inputs, output); its forward takes no ctx then");
+    if constexpr (has) return Derived::setup_context(ctx, inputs, y);
+    else return ctx;
   }
   static constexpr auto backward(auto& ctx, auto const&... g) {
     static_assert(requires { Derived::backward(ctx, g...); }, "varve: a custom function that is differentiated must have backward(ctx, g...)");
@@ -213,8 +215,10 @@ struct rules<custom_function_t> {
   static constexpr auto pull(Op const& op, C const& ctx, X const&, G const&... g) {
     C mine = ctx;
     auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
-    static_assert(std::tuple_size_v<std::remove_const_t<decltype(r)>> == std::tuple_size_v<X>, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
-    return r;
+    constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == std::tuple_size_v<X>;
+    static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
+    if constexpr (fits) return r;
+    else return X{}; // one message is enough
   }
   template <class I, class Op, class... X>
   static constexpr auto jvp(I const& in, Op const& op, X const&... x) {

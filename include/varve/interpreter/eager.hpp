@@ -5,11 +5,18 @@
 namespace varve {
 
 namespace detail {
+/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds (AG-9).
+VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
+  edge const& old = t.history();
+  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
+  t.set_history(static_cast<edge&&>(e));
+  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
+}
 /// An eager tensor's history, found anew when its base was written into since (AG-15).
 inline edge const& eager_history(tensor const& t) {
   tensor const& base = t.base();
   if (base.defined() && base.history() && t.is_overtaken()) [[unlikely]]
-    t.set_history(autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
+    change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
   return t.history();
 }
 /// Lowers below autograd: what a recorded call runs.
@@ -44,6 +51,10 @@ struct eager_level {
       edge const& e = detail::eager_history(t.primal[i]);
       return e ? &e : nullptr;
     };
+    for (int i = 0; i < t.primal.size(); ++i)
+      for (int k = 0; k < t.primal.size(); ++k)
+        if (t.primal[i].is_inference() && t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) [[unlikely]]
+          detail::refuse_inference(t.primal[i], op.table->name);
     auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
     y.set_history(detail::edge_to(n));
     if (this_thread_state.anomaly) [[unlikely]]
@@ -58,7 +69,7 @@ namespace detail {
 /// Refuses to write where that would make gradients wrong (AG-14, AG-16).
 inline void check_write(char const* op, tensor const& x) {
   bool const leaf = x.history() && x.history().to()->type->is_leaf;
-  if (leaf && !x.base().defined()) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  if (leaf) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
   if (!x.base().defined()) return;
   if (x.base().history() && x.base().history().to()->type->is_leaf) refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
   switch (x.origin()) {
@@ -68,19 +79,15 @@ inline void check_write(char const* op, tensor const& x) {
     case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
     default: break;
   }
+  if (!x.base().is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// What was written into a tensor becomes its history, and that of its base and of the base's other views (AG-15). `old` is what its history was.
-inline void rebase(tensor const& self, edge const& written, edge const& old) {
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15).
+inline void rebase(tensor const& self, edge const& written, int target = 0) {
   autograd_hooks const& hooks = *autograd_kernels.load(std::memory_order_acquire);
-  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
   tensor const& base = self.base();
-  if (!base.defined()) {
-    self.set_history(written);
-  } else {
-    base.set_history(hooks.history_of_base(base, edge(base.history()), self, written.to()));
-    self.set_history(hooks.history_of_view(base, self));
-  }
-  if (retained) hooks.retain(self.history()); // AG-9: the gradient of what the tensor now holds
+  if (!base.defined()) return change_history(self, written);
+  change_history(base, hooks.history_of_base(base, edge(base.history()), self, written.to(), target));
+  change_history(self, hooks.history_of_view(base, self));
 }
 /// A recorded call of an operator that writes into its first operand.
 VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
@@ -98,12 +105,17 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
     if (edges[i]) keep |= op.table->saved.of[i];
   }
   for (int i = 0; i < x.size(); ++i)
-    if ((keep >> i & 1) && x[i].shares_storage(self)) before[i] = contiguous_copy(x[i]);
+    if (keep >> i & 1) refuse_inference(x[i], op.name());
+  for (int i = 0; i < x.size(); ++i)
+    if ((keep >> i & 1) && x[i].shares_storage(self)) {
+      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes on to the history of the original
+      if (edges[i]) before[i].set_history(edges[i]);
+    }
   tensor const y = redispatch(op, below, x);
   auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
   if (this_thread_state.anomaly) [[unlikely]]
     autograd_kernels.load(std::memory_order_acquire)->note(*n);
-  rebase(self, edge_to(n), edges[0]);
+  rebase(self, edge_to(n));
   return y;
 }
 /// ... a call whose result is there, by the same text.

@@ -14,6 +14,7 @@ struct saved_value {
   std::uint32_t version;
   std::uint8_t of;      // the operand, or `result`
   bool checked;         // its elements will be read
+  bool recorded = false; // an operator made it, and its history leads there
   packed_value* packed = nullptr;
 };
 
@@ -24,6 +25,22 @@ struct saved_value {
   throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
                         ", is at version " + std::to_string(t.version()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
                            .c_str());
+}
+
+[[noreturn]] VARVE_COLD inline void refuse_detached(char const* name) {
+  throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
+}
+
+/// The version a saved value is checked against. Tensors made in inference mode have none; transforms may save them.
+inline std::uint32_t version_of(tensor const& t) {
+  tensor const* in = &t;
+  while (in->is_wrapped()) in = &in->inner();
+  return in->is_inference() ? 0 : in->version();
+}
+/// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
+inline void refuse_inference(tensor const& t, char const* name) {
+  if (t.defined() && t.is_inference()) [[unlikely]]
+    throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
 }
 
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
@@ -74,8 +91,9 @@ struct operator_node : grad_node {
     } guard{r}; // hooks of saved tensors may throw
     for (int i = 0; i < n; ++i) {
       if (stands_in >> i & 1) continue;
-      bool const read = reads >> i & 1, little = x[i].numel() * itemsize(x[i].dtype()) <= 64;
-      r->keep(read || little ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read);
+      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place.
+      bool const read = reads >> i & 1;
+      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
     }
     if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
     auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
@@ -87,11 +105,11 @@ struct operator_node : grad_node {
     guard.n = nullptr;
     return r;
   }
-  void keep(tensor const& t, int of, bool checked) {
-    std::uint32_t const version = checked ? t.version() : 0;
+  void keep(tensor const& t, int of, bool checked, bool recorded = false) {
+    std::uint32_t const version = checked ? version_of(t) : 0;
     auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
-    new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, p};
+    new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
   }
   VARVE_COLD static packed_value* pack(saved_hooks_scope& hooks, tensor const& t) {
     std::uint32_t const before = t.version();
@@ -123,7 +141,8 @@ struct operator_node : grad_node {
   tensor unpacked(saved_value const& s) {
     if (s.packed) [[unlikely]]
       return s.packed->unpack();
-    if (s.checked && s.value.version() != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
@@ -136,7 +155,8 @@ struct operator_node : grad_node {
       for (int i = 0; i < self.operands; ++i) r.push_back(tensor());
       return r;
     }
-    if (self.released && self.kept) refuse_released(self.table->name);
+    for (int k = 0; self.released && k < self.kept; ++k)
+      if (self.saved()[k].checked) refuse_released(self.table->name);
     boxed_args x;
     saved_value const* s = self.saved();
     saved_value const* const end = s + self.kept;
@@ -155,6 +175,7 @@ struct operator_node : grad_node {
     self.released = true;
     for (int k = 0; k < self.kept; ++k) {
       saved_value& s = self.saved()[k];
+      if (!s.checked) continue; // a shape alone may serve again (AG-4)
       s.value = tensor();
       delete s.packed;
       s.packed = nullptr;

@@ -206,6 +206,7 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   b->contiguous = l.contiguous();
   if (is_view && b->kind == detail::payload::memory && !block_->inference) {
     b->base = block_->base.defined() ? block_->base : *this;
+    b->origin = block_->origin;
     b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
     b->seen_version = version();
   }

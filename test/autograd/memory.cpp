@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+// Graphs are freed with the last handle: programs in a loop hold no more memory after many rounds than after some.
+#include "autograd_test.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<long> live{0};
+void* take(std::size_t n, std::size_t align) {
+  ++live;
+  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1))
+    return p;
+  throw std::bad_alloc();
+}
+void give(void* p) noexcept {
+  if (!p) return;
+  --live;
+  std::free(p);
+}
+} // namespace
+void* operator new(std::size_t n) { return take(n, 0); }
+void* operator new(std::size_t n, std::align_val_t a) { return take(n, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t n, std::nothrow_t const&) noexcept {
+  ++live;
+  return std::malloc(n ? n : 1);
+}
+void operator delete(void* p, std::nothrow_t const&) noexcept { give(p); }
+void operator delete(void* p) noexcept { give(p); }
+void operator delete(void* p, std::size_t) noexcept { give(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give(p); }
+
+using namespace autograd_test;
+
+namespace {
+/// Blocks that a program keeps after each round, when its memory has settled.
+template <class F>
+long kept(F const& program) {
+  for (int k = 0; k < 40; ++k) program();
+  long const before = live;
+  for (int k = 0; k < 40; ++k) program();
+  return live - before;
+}
+struct keeps_its_result : vv::function<keeps_its_result> {
+  static auto forward(auto x) { return vv::exp(x); }
+  static auto setup_context(auto ctx, auto const& in, auto const& y) { return ctx.save_for_backward(y, std::get<0>(in)); }
+  static auto backward(auto& ctx, auto g) {
+    auto [y, x] = ctx.saved();
+    return vv::mul(g, y);
+  }
+};
+} // namespace
+
+TEST_CASE("memory: graphs that are dropped are freed", "[autograd][memory]") {
+  tensor const w = from(list(30, 0.5), {30}).requires_grad_();
+  CHECK(kept([&] { (void)vv::sum(vv::exp(w * w) * vv::tanh(w)); }) == 0); // never run
+  CHECK(kept([&] { vv::sum(vv::exp(w * w) * vv::tanh(w)).backward(); }) == 0);
+  CHECK(kept([&] { vv::sum(vv::softmax(w, vv::axis<0>) * w).backward({}, true); }) == 0);
+  CHECK(kept([&] { (void)leaf({1, 2}); }) == 0);
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2});
+          (x * x).backward(vec({1, 1}));
+        }) == 0);
+}
+
+TEST_CASE("memory: derivatives of derivatives by grad leave nothing", "[autograd][memory]") {
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2});
+          tensor const g = vv::autograd::grad<>({vv::sum(vv::exp(x) * x)}, {x}, {}, {.create_graph = true})[0];
+          (void)vv::autograd::grad<>({vv::sum(g * g)}, {x})[0];
+        }) == 0);
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2});
+          (void)vv::autograd::grad<>({x * x}, {x}, {from({1, 0, 0, 1}, {2, 2})}, {.is_grads_batched = true})[0];
+        }) == 0);
+  // Gradients that are collected with their history make a cycle of leaf and gradient, as in PyTorch; zero_grad breaks it.
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2});
+          vv::sum(x * x).backward({}, false, true);
+          x.zero_grad();
+        }) == 0);
+}
+
+TEST_CASE("memory: writing in place, through views too, leaves nothing", "[autograd][memory][in_place]") {
+  tensor const w = leaf({1, 2});
+  for (bool run : {false, true}) {
+    auto const end = [run](tensor const& y) {
+      if (run) vv::sum(y).backward();
+    };
+    CHECK(kept([&] {
+            tensor const a = w * 1;
+            vv::mul_(a, w);
+            vv::add_(a, a);
+            vv::mul_(a, a);
+            end(a);
+          }) == 0);
+    CHECK(kept([&] {
+            tensor const a = w * 1, v = vv::slice(a, 0, 0, 1), u = vv::reshape(a, dims{2, 1});
+            vv::mul_(v, 3);
+            vv::mul_(u, u);
+            vv::copy_(v, vv::slice(w, 0, 1, 2));
+            end(u * v);
+          }) == 0);
+    CHECK(kept([&] {
+            tensor const buffer = from(list(8, 0), {8});
+            for (index_t k = 0; k < 8; ++k) vv::copy_(vv::select(buffer, 0, k), vv::sum(w) * static_cast<double>(k));
+            end(buffer);
+          }) == 0);
+    CHECK(kept([&] {
+            tensor const a = w * 1;
+            vv::add_(a, vv::sum(w * w)); // an operand of another shape
+            tensor const p = vec({1, 2}), y = w + vv::slice(p, 0, 0, 1);
+            vv::copy_(p, y);
+            end(p * a);
+          }) == 0);
+  }
+}
+
+TEST_CASE("memory: hooks, retained gradients and custom functions leave nothing", "[autograd][memory][hook]") {
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2}), a = x * 1;
+          x.register_hook([](tensor const&) {});
+          x.register_post_accumulate_grad_hook([](tensor const&) {});
+          a.retain_grad();
+          auto h = a.register_hook([](tensor const& g) { return g * 2; });
+          a.grad_fn().register_prehook([](vv::boxed_args&) {});
+          vv::sum(a).backward();
+          h.remove();
+        }) == 0);
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2});
+          x.register_post_accumulate_grad_hook([](tensor const&) {});
+          x.set_data(from({1, 2}, {2}, dtype::float32));
+          vv::sum(x).backward();
+        }) == 0);
+  tensor const w = leaf({1, 2});
+  CHECK(kept([&] { (void)keeps_its_result::apply(w); }) == 0); // never run
+  CHECK(kept([&] { vv::sum(keeps_its_result::apply(w * 1)).backward(); }) == 0);
+  CHECK(kept([&] {
+          tensor const g = vv::autograd::grad<>({vv::sum(keeps_its_result::apply(w))}, {w}, {}, {.create_graph = true})[0];
+          (void)g;
+        }) == 0);
+  CHECK(kept([&] { (void)vv::grad([](tensor const& v) { return vv::sum(keeps_its_result::apply(v)); })(w); }) == 0);
+}
+
+TEST_CASE("memory: an exception in the middle leaves nothing", "[autograd][memory]") {
+  struct stop {};
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2}), a = x * x;
+          a.register_hook([](tensor const&) -> tensor { throw stop{}; });
+          try {
+            vv::sum(a * a).backward();
+          } catch (stop) {}
+        }) == 0);
+  CHECK(kept([&] {
+          tensor const x = leaf({1, 2}), a = x * 1;
+          tensor const y = vv::sum(a * a);
+          vv::mul_(vv::slice(a, 0, 0, 1), 2);
+          try {
+            y.backward();
+          } catch (vv::autograd_error const&) {}
+        }) == 0);
+}
