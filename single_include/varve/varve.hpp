@@ -2908,6 +2908,8 @@ tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args c
 /// program asks for a first gradient.
 struct autograd_hooks {
   tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
+  /// Writes down a call that is done already; `y` is its result.
+  void (*record)(boxed_op const& op, tensor const& y, boxed_args const& x);
   edge (*history_of_view)(tensor const& base, tensor const& view);
   edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
   /// Keeps the gradient of a result of a node.
@@ -3926,29 +3928,38 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   if (number) out.mark_number();
   return out;
 }
-/// A small floating tensor and a plain number: the number is repeated beside it, and the kernel called once. Undefined when that does not fit.
+/// Is every element of a tensor the same one: a plain number, or one expanded? `sizes` are those of the other operand.
+inline bool repeats_one_element(tensor const& t, tensor const& other) {
+  if (t.is_number()) return t.dim() == 0;
+  if (t.dtype() != other.dtype() || !(t.sizes() == other.sizes())) return false;
+  for (index_t s : t.strides())
+    if (s != 0) return false;
+  return t.numel() > 0;
+}
+/// A small floating tensor beside one element: it is repeated in a buffer, and the kernel called once. Undefined when that does not fit.
 template <class = void>
-VARVE_NOINLINE tensor run_beside_number(pointwise_info const& f, tensor const* const* x) {
-  int const at = x[1]->is_number() ? 1 : 0;
-  tensor const &number = *x[at], &other = *x[1 - at];
+VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor const* const* x) {
   constexpr index_t most = 512; // bytes
-  dtype const t = other.dtype();
-  index_t const n = other.numel();
-  kernel::loop const loop = f.loops[static_cast<int>(t)];
-  bool const fits = !other.is_number() && other.is_contiguous() && (t == dtype::float32 || t == dtype::float64) && n * itemsize(t) <= most && number.dim() == 0 && loop;
-  if (!fits) return {};
-  alignas(64) unsigned char repeated[most];
-  double const v = number.item<double>();
-  for (index_t k = 0; k < n; ++k) {
-    if (t == dtype::float32) reinterpret_cast<float*>(repeated)[k] = static_cast<float>(v);
-    else reinterpret_cast<double*>(repeated)[k] = v;
+  for (int at = 1; at >= 0; --at) {
+    tensor const &one = *x[at], &other = *x[1 - at];
+    dtype const t = other.dtype();
+    index_t const n = other.numel();
+    kernel::loop const loop = f.loops[static_cast<int>(t)];
+    if (!(t == dtype::float32 || t == dtype::float64) || n * itemsize(t) > most || other.is_number() || !other.is_contiguous() || !loop || !repeats_one_element(one, other)) continue;
+    alignas(64) unsigned char repeated[most];
+    double const v = one.is_number() ? one.item<double>() : t == dtype::float32 ? static_cast<double>(*static_cast<float const*>(one.raw())) : *static_cast<double const*>(one.raw());
+    for (index_t k = 0; k < n; ++k) {
+      if (t == dtype::float32) reinterpret_cast<float*>(repeated)[k] = static_cast<float>(v);
+      else reinterpret_cast<double*>(repeated)[k] = v;
+    }
+    void const* p[2];
+    p[at] = repeated;
+    p[1 - at] = other.raw();
+    tensor out = tensor::empty(other.sizes(), f.comparison ? dtype::bool_ : t);
+    if (n) loop(static_cast<std::size_t>(n), out.raw(), p);
+    return out;
   }
-  void const* p[2];
-  p[at] = repeated;
-  p[1 - at] = other.raw();
-  tensor out = tensor::empty(other.sizes(), f.comparison ? dtype::bool_ : t);
-  if (n) loop(static_cast<std::size_t>(n), out.raw(), p);
-  return out;
+  return {};
 }
 /// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
 template <class = void>
@@ -3958,8 +3969,8 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
   for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
   kernel::loop const loop = f.loops[static_cast<int>(t)];
-  if (f.arity == 2 && (first.is_number() || x[1]->is_number())) {
-    tensor r = run_beside_number<>(f, x);
+  if (!flat && f.arity == 2) {
+    tensor r = run_beside_one_element<>(f, x);
     if (r.defined()) return r;
   }
   if (!flat || !loop) [[unlikely]]
@@ -4424,14 +4435,28 @@ struct backend<detail::tensor_base> {
   static tensor arange(tensor const& like, dims const& n);
 
 private:
+  /// The result of a call that eager autograd alone watches, which writes it down.
+  template <class Op, class... X>
+  static tensor recorded(Op const& op, tensor y, X const&... x) {
+    detail::autograd_hooks const& h = *detail::autograd_kernels.load(std::memory_order_acquire);
+    if constexpr (Op::facts == 0) {
+      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, y, boxed_args(x...));
+    } else {
+      attributes const at = op.boxed();
+      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &at}, y, boxed_args(x...));
+    }
+    return y;
+  }
   /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
   static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
     unsigned const seen = (x.keys().bits | ... | 0u) & watched;
-    if (this_thread_state.quiet() && (!seen || (seen == dispatch_key_set::history_bit && !(x.requires_grad() || ...))) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]]
-      return evaluate_tensor(op, x...);
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]] {
+      if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
+      if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) return recorded(op, evaluate_tensor(op, x...), x...);
+    }
     auto const args = [&] {
       if constexpr (sizeof...(X) > 0) return boxed_args(x...);
       else return boxed_args();
@@ -4526,11 +4551,17 @@ struct operator_node : grad_node {
     std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
     auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
     for (int i = 0; i < n; ++i) new (r->next + i) edge(edges[i] ? *edges[i] : edge());
+    struct unfinished {
+      operator_node* n;
+      ~unfinished() {
+        if (n) destroy(n);
+      }
+    } guard{r}; // hooks of saved tensors may throw
     for (int i = 0; i < n; ++i) {
       if (stands_in >> i & 1) continue;
-      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place.
+      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place. Plain numbers are not.
       bool const read = reads >> i & 1;
-      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
+      r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
     }
     if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
     auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
@@ -4539,6 +4570,7 @@ struct operator_node : grad_node {
       *w++ = d.n;
       for (index_t i : d) *w++ = i;
     }
+    guard.n = nullptr;
     return r;
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
@@ -6468,7 +6500,10 @@ public:
   /// `keep`: saved values are kept for another run.
   explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
     current() = this;
-    tasks_.reserve(32);
+    mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
+    tasks_.clear();
+    ready_.clear();
+    open_.clear();
   }
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
@@ -6476,6 +6511,8 @@ public:
     current() = outer_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
+    tasks_.clear();
+    if (tasks_.capacity() <= 4096) mine_.swap(spare());
   }
 
   /// The cotangent of a result joins.
@@ -6494,15 +6531,14 @@ public:
 
   void run() {
     if (!captures_.empty()) find_needed();
-    std::vector<std::uint32_t> ready;
     auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].at->sequence < tasks_[b].at->sequence; };
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) ready.push_back(k);
-    std::make_heap(ready.begin(), ready.end(), later);
-    while (!ready.empty()) {
-      std::pop_heap(ready.begin(), ready.end(), later);
-      std::uint32_t const k = ready.back();
-      ready.pop_back();
+      if (tasks_[k].waiting == 0) ready_.push_back(k);
+    std::make_heap(ready_.begin(), ready_.end(), later);
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), later);
+      std::uint32_t const k = ready_.back();
+      ready_.pop_back();
       grad_node& n = *tasks_[k].at;
       boxed_args g(static_cast<T&&>(tasks_[k].first));
       if (n.results > 1) take_rest(tasks_[k], g);
@@ -6532,8 +6568,8 @@ public:
         std::uint32_t const to = find(n.next[i].to());
         if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
         if (--tasks_[to].waiting == 0) {
-          ready.push_back(to);
-          std::push_heap(ready.begin(), ready.end(), later);
+          ready_.push_back(to);
+          std::push_heap(ready_.begin(), ready_.end(), later);
         }
       }
     }
@@ -6603,17 +6639,17 @@ private:
   std::uint32_t discover(grad_node* root) {
     if (std::uint32_t const k = find(root); k != none) return k;
     std::uint32_t const first = add_task(root);
-    std::vector<grad_node*> open{root};
-    while (!open.empty()) {
-      grad_node* const n = open.back();
-      open.pop_back();
+    open_.push_back(root);
+    while (!open_.empty()) {
+      grad_node* const n = open_.back();
+      open_.pop_back();
       for (int i = 0; i < n->count; ++i) {
         grad_node* const to = n->next[i].to();
         if (!to) continue;
         std::uint32_t k = find(to);
         if (k == none) {
           k = add_task(to);
-          open.push_back(to);
+          open_.push_back(to);
         }
         ++tasks_[k].waiting;
       }
@@ -6699,7 +6735,25 @@ private:
   bool keep_, owns_marks_;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
-  std::vector<task> tasks_;
+  /// Memory that the runs of a thread use one after the other.
+  struct lists {
+    std::vector<task> tasks;
+    std::vector<std::uint32_t> ready;
+    std::vector<grad_node*> open;
+    void swap(lists& o) {
+      tasks.swap(o.tasks);
+      ready.swap(o.ready);
+      open.swap(o.open);
+    }
+  };
+  static lists& spare() {
+    thread_local lists l;
+    return l;
+  }
+  lists mine_;
+  std::vector<task>& tasks_ = mine_.tasks;
+  std::vector<std::uint32_t>& ready_ = mine_.ready;
+  std::vector<grad_node*>& open_ = mine_.open;
   std::unordered_map<grad_node*, std::uint32_t> index_;
   std::vector<edge> roots_;
   std::vector<capture_t> captures_;
@@ -8151,6 +8205,11 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   rebase(self, edge_to(n));
   return y;
 }
+/// ... a call whose result is there, by the same text.
+VARVE_NOINLINE inline void record_done(boxed_op const& op, tensor const& y, boxed_args const& x) {
+  eager_level const level;
+  level.record(level, op, y, level.open_tracked(x));
+}
 /// What happens at the autograd key: recorded when an operand has a history.
 VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
@@ -8418,7 +8477,7 @@ void add_to_gradient(T& sum, T const& g) {
 }
 /// Eager autograd, switched on by the first leaf.
 template <class On>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
                                                [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
@@ -9130,7 +9189,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(T(y.detach()));
+      g = ones_like(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
@@ -12741,7 +12800,7 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(zeros_of(m)));
+      g.push_back(out[k].defined() || !context->materialize ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context->materialize) return {};
     boxed_args r = [&] {

@@ -155,7 +155,7 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context->materialize || !is_floating(m.type) ? out[k] : tensor(zeros_of(m)));
+      g.push_back(out[k].defined() || !context->materialize ? out[k] : tensor(zeros_of(m)));
     }
     if (!any && context->materialize) return {};
     boxed_args r = [&] {

@@ -91,9 +91,9 @@ struct operator_node : grad_node {
     } guard{r}; // hooks of saved tensors may throw
     for (int i = 0; i < n; ++i) {
       if (stands_in >> i & 1) continue;
-      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place.
+      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place. Plain numbers are not.
       bool const read = reads >> i & 1;
-      r->keep(read ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
+      r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
     }
     if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
     auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
