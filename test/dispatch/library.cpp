@@ -372,7 +372,7 @@ TEST_CASE("library: the handle of an operator that has ended finds no kernel, un
     lib.impl("short_lived", dispatch_key::cpu, [](tensor const& a) -> tensor { return a; });
     CHECK(elements(vv::boxed_op{handle, &vv::no_attributes}(vv::boxed_args(x))) == std::vector<double>{1});
   }
-  CHECK_THROWS_WITH(vv::boxed_op(handle, &vv::no_attributes)(vv::boxed_args(x)), ContainsText("mylib::short_lived has no kernel for cpu"));
+  CHECK_THROWS_WITH((vv::boxed_op{handle, &vv::no_attributes}(vv::boxed_args(x))), ContainsText("mylib::short_lived has no kernel for cpu"));
   vv::library other("mylib");
   CHECK(other.def("short_lived(Tensor x, Tensor y) -> Tensor") != handle);
   vv::library again("mylib2");
