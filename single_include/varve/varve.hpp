@@ -19063,7 +19063,7 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 namespace varve {
 
 /// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span)
-/// enters compile-time programs. It owns nothing. Operators read it as an `array`; `fuse` reads the memory in place.
+/// enters compile-time programs. It owns nothing. Operators read it as an `array`; `fuse` takes what `load()` gives.
 template <class T, index_t... D>
 class tensor_ref {
 public:
