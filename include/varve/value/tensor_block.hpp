@@ -60,7 +60,7 @@ inline void drop_storage(storage* s) {
 inline void drop_block(tensor_block* b) {
   if (!b->refs.drop()) return;
   // An ordinary small tensor: nothing hangs on it, and its memory lies inside.
-  if (!b->history.to() & !b->base.defined() & !b->counter & (b->kind == payload::memory) & b->own.embedded & (b->store == &b->own)) [[likely]] {
+  if (!b->history && !b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
     if (b->own.refs.drop()) {
       tell_freed(&b->own);
       give_block(b);
