@@ -57,148 +57,11 @@ private:
 #include <string>
 
 // ---- varve/autograd/hooks.hpp
-#include <functional>
 #include <memory>
-
-// ---- varve/interpreter/engine.hpp
-#include <algorithm>
-#include <unordered_map>
-#include <vector>
-
-// ---- varve/dispatch/thread_state.hpp
-#include <cstdint>
-
-// ---- varve/core/dispatch_key.hpp
-#include <bit>
-namespace varve {
-
-/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest first (DK-1). Names are PyTorch's where it has them.
-/// `dense` and autograd exist once per backend: their keys are the product of one functionality and one backend (DK-3).
-enum class dispatch_key : std::uint8_t {
-  undefined,
-  cpu,         ///< kernels on memory of this process
-  other,       ///< a backend without an autograd key of its own
-  private_use, ///< a backend that a program registers
-  meta,        ///< shapes and dtypes without data
-  subclass,       ///< wrapper types with their own `dispatch`
-  dispatch_mode,  ///< user modes, then the infra modes
-  transform_back, ///< on while a transform hands a call down
-  functionalize,
-  inplace_or_view, ///< version counters and view metadata (DK-11)
-  autograd_cpu,
-  autograd_other,
-  autograd_private_use,
-  autograd_meta,
-  autocast,
-  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
-  pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
-  function_mode, ///< modes that see public calls, composites included (MD-22)
-  // Functionalities without a backend: in sets only.
-  dense,
-  autograd_functionality,
-  // Aliases: expand to several keys when a kernel is registered (DK-4).
-  autograd,
-  composite_implicit,
-  composite_explicit,
-  composite_explicit_non_functional
-};
-
-/// Number of keys that have a place in a dispatch table.
-inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
-
-constexpr char const* name(dispatch_key k) {
-  constexpr char const* names[] = {"undefined", "cpu", "other", "private_use", "meta", "subclass", "dispatch_mode", "transform_back", "functionalize", "inplace_or_view",
-                                   "autograd_cpu", "autograd_other", "autograd_private_use", "autograd_meta", "autocast", "transform", "pre_dispatch", "function_mode", "dense",
-                                   "autograd_functionality", "autograd", "composite_implicit", "composite_explicit", "composite_explicit_non_functional"};
-  return names[static_cast<int>(k)];
-}
-/// Does the key only stand for others?
-constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
-/// Is it the product of `dense` and a backend?
-constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
-constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta; }
-
-/// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
-struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a tensor that has a history, or shares one, stops at autograd.
-  std::uint16_t bits = 0;
-
-  constexpr dispatch_key_set() = default;
-  /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
-  constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
-  template <class... K>
-    requires(sizeof...(K) > 1)
-  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
-  static constexpr dispatch_key_set of_bits(unsigned b) {
-    dispatch_key_set s;
-    s.bits = static_cast<std::uint16_t>(b);
-    return s;
-  }
-  static constexpr dispatch_key_set full() { return of_bits(all_bits); }
-  static constexpr std::uint16_t history_bit = 0x8000;
-  constexpr bool may_have_history() const { return bits & history_bit; }
-
-  constexpr bool empty() const { return bits == 0; }
-  /// Are the functionality and the backend of the key there?
-  constexpr bool has(dispatch_key k) const { return k != dispatch_key::undefined && (bits & bits_of(k)) == bits_of(k); }
-  constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
-
-  friend constexpr bool operator==(dispatch_key_set, dispatch_key_set) = default;
-  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits | b.bits); }
-  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & b.bits); }
-  /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
-  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & (backend_bits | ~b.bits)); }
-  constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
-  constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
-  /// Removes the backend of a key, whatever functionality is there.
-  constexpr dispatch_key_set without_backend(dispatch_key k) const { return of_bits(bits & ~(bits_of(k) & backend_bits)); }
-  /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
-  constexpr dispatch_key_set below(dispatch_key k) const {
-    unsigned const f = bits_of(k) & functionality_bits;
-    return of_bits(bits & (history_bit | backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
-  }
-  /// Keys of strictly higher priority.
-  constexpr dispatch_key_set above(dispatch_key k) const {
-    unsigned const f = bits_of(k) & functionality_bits;
-    return of_bits(bits & functionality_bits & ~(std::bit_floor(f) * 2 - 1));
-  }
-  /// The key that is tried first: the highest functionality, with the highest backend where it has one per backend.
-  constexpr dispatch_key highest() const {
-    unsigned const f = bits & functionality_bits;
-    if (!f) return dispatch_key::undefined;
-    int const bit = std::bit_width(f) - 1;
-    if (bit != dense_bit && bit != autograd_bit)
-      return static_cast<dispatch_key>(bit < autograd_bit ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
-                                                          : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
-    unsigned const b = bits & backend_bits;
-    if (!b) return dispatch_key::undefined;
-    return static_cast<dispatch_key>((bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) + std::bit_width(b) - 1);
-  }
-
-private:
-  static constexpr int dense_bit = 4, autograd_bit = 10;
-  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
-  static constexpr std::uint16_t bits_of(dispatch_key k) {
-    unsigned const v = static_cast<unsigned>(k);
-    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
-    if (k == dispatch_key::undefined) return 0;
-    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
-    if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
-    if (is_autograd(k)) return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
-    if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
-    if (k == dispatch_key::dense) return bit(dense_bit);
-    if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
-    return static_cast<std::uint16_t>(backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
-  }
-};
-
-/// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
-inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu};
-
-} // namespace varve
 
 // ---- varve/core/dims.hpp
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 // ---- varve/core/error.hpp
@@ -1050,6 +913,135 @@ inline constexpr bool is_hop = false;
 
 // ---- varve/value/tensor.hpp
 #include <cstring>
+
+// ---- varve/core/dispatch_key.hpp
+#include <bit>
+namespace varve {
+
+/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest first (DK-1). Names are PyTorch's where it has them.
+/// `dense` and autograd exist once per backend: their keys are the product of one functionality and one backend (DK-3).
+enum class dispatch_key : std::uint8_t {
+  undefined,
+  cpu,         ///< kernels on memory of this process
+  other,       ///< a backend without an autograd key of its own
+  private_use, ///< a backend that a program registers
+  meta,        ///< shapes and dtypes without data
+  subclass,       ///< wrapper types with their own `dispatch`
+  dispatch_mode,  ///< user modes, then the infra modes
+  transform_back, ///< on while a transform hands a call down
+  functionalize,
+  inplace_or_view, ///< version counters and view metadata (DK-11)
+  autograd_cpu,
+  autograd_other,
+  autograd_private_use,
+  autograd_meta,
+  autocast,
+  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
+  pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
+  function_mode, ///< modes that see public calls, composites included (MD-22)
+  // Functionalities without a backend: in sets only.
+  dense,
+  autograd_functionality,
+  // Aliases: expand to several keys when a kernel is registered (DK-4).
+  autograd,
+  composite_implicit,
+  composite_explicit,
+  composite_explicit_non_functional
+};
+
+/// Number of keys that have a place in a dispatch table.
+inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
+
+constexpr char const* name(dispatch_key k) {
+  constexpr char const* names[] = {"undefined", "cpu", "other", "private_use", "meta", "subclass", "dispatch_mode", "transform_back", "functionalize", "inplace_or_view",
+                                   "autograd_cpu", "autograd_other", "autograd_private_use", "autograd_meta", "autocast", "transform", "pre_dispatch", "function_mode", "dense",
+                                   "autograd_functionality", "autograd", "composite_implicit", "composite_explicit", "composite_explicit_non_functional"};
+  return names[static_cast<int>(k)];
+}
+/// Does the key only stand for others?
+constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
+/// Is it the product of `dense` and a backend?
+constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
+constexpr bool is_autograd(dispatch_key k) { return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta; }
+
+/// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
+struct dispatch_key_set {
+  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 15 is no key: a tensor that has a history, or shares one, stops at autograd.
+  std::uint16_t bits = 0;
+
+  constexpr dispatch_key_set() = default;
+  /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
+  constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
+  template <class... K>
+    requires(sizeof...(K) > 1)
+  constexpr dispatch_key_set(K... k) : bits(static_cast<std::uint16_t>((bits_of(k) | ...))) {}
+  static constexpr dispatch_key_set of_bits(unsigned b) {
+    dispatch_key_set s;
+    s.bits = static_cast<std::uint16_t>(b);
+    return s;
+  }
+  static constexpr dispatch_key_set full() { return of_bits(all_bits); }
+  static constexpr std::uint16_t history_bit = 0x8000;
+  constexpr bool may_have_history() const { return bits & history_bit; }
+
+  constexpr bool empty() const { return bits == 0; }
+  /// Are the functionality and the backend of the key there?
+  constexpr bool has(dispatch_key k) const { return k != dispatch_key::undefined && (bits & bits_of(k)) == bits_of(k); }
+  constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
+
+  friend constexpr bool operator==(dispatch_key_set, dispatch_key_set) = default;
+  friend constexpr dispatch_key_set operator|(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits | b.bits); }
+  friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & b.bits); }
+  /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
+  friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) { return of_bits(a.bits & (backend_bits | ~b.bits)); }
+  constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
+  constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
+  /// Removes the backend of a key, whatever functionality is there.
+  constexpr dispatch_key_set without_backend(dispatch_key k) const { return of_bits(bits & ~(bits_of(k) & backend_bits)); }
+  /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
+  constexpr dispatch_key_set below(dispatch_key k) const {
+    unsigned const f = bits_of(k) & functionality_bits;
+    return of_bits(bits & (history_bit | backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
+  }
+  /// Keys of strictly higher priority.
+  constexpr dispatch_key_set above(dispatch_key k) const {
+    unsigned const f = bits_of(k) & functionality_bits;
+    return of_bits(bits & functionality_bits & ~(std::bit_floor(f) * 2 - 1));
+  }
+  /// The key that is tried first: the highest functionality, with the highest backend where it has one per backend.
+  constexpr dispatch_key highest() const {
+    unsigned const f = bits & functionality_bits;
+    if (!f) return dispatch_key::undefined;
+    int const bit = std::bit_width(f) - 1;
+    if (bit != dense_bit && bit != autograd_bit)
+      return static_cast<dispatch_key>(bit < autograd_bit ? static_cast<int>(dispatch_key::subclass) + bit - dense_bit - 1
+                                                          : static_cast<int>(dispatch_key::autocast) + bit - autograd_bit - 1);
+    unsigned const b = bits & backend_bits;
+    if (!b) return dispatch_key::undefined;
+    return static_cast<dispatch_key>((bit == dense_bit ? static_cast<int>(dispatch_key::cpu) : static_cast<int>(dispatch_key::autograd_cpu)) + std::bit_width(b) - 1);
+  }
+
+private:
+  static constexpr int dense_bit = 4, autograd_bit = 10;
+  static constexpr unsigned backend_bits = 0xF, all_bits = 0x7FFF, functionality_bits = all_bits & ~backend_bits;
+  static constexpr std::uint16_t bits_of(dispatch_key k) {
+    unsigned const v = static_cast<unsigned>(k);
+    auto const bit = [](unsigned n) { return static_cast<std::uint16_t>(1u << n); };
+    if (k == dispatch_key::undefined) return 0;
+    if (is_backend(k)) return static_cast<std::uint16_t>(bit(dense_bit) | bit(v - 1));
+    if (k < dispatch_key::autograd_cpu) return bit(dense_bit + 1 + v - static_cast<unsigned>(dispatch_key::subclass));
+    if (is_autograd(k)) return static_cast<std::uint16_t>(bit(autograd_bit) | bit(v - static_cast<unsigned>(dispatch_key::autograd_cpu)));
+    if (k < dispatch_key::dense) return bit(autograd_bit + 1 + v - static_cast<unsigned>(dispatch_key::autocast));
+    if (k == dispatch_key::dense) return bit(dense_bit);
+    if (k == dispatch_key::autograd_functionality) return bit(autograd_bit);
+    return static_cast<std::uint16_t>(backend_bits | (k == dispatch_key::autograd ? bit(autograd_bit) : bit(dense_bit)));
+  }
+};
+
+/// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
+inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu};
+
+} // namespace varve
 
 // ---- varve/config.hpp
 /// @file
@@ -2228,6 +2220,62 @@ struct ops {
 };
 
 } // namespace varve
+
+// ---- varve/dispatch/boxed_function.hpp
+namespace varve {
+
+template <class Signature>
+class shared_function;
+/// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would cost every unit that includes this, used or not.)
+template <class R, class... A>
+class shared_function<R(A...)> {
+public:
+  shared_function() = default;
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> && std::is_invocable_r_v<R, std::decay_t<F>&, A...>) shared_function(F&& f)
+      : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
+  shared_function(shared_function const& o) noexcept : body_(o.body_) {
+    if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
+  shared_function& operator=(shared_function o) noexcept {
+    body* const b = body_;
+    body_ = o.body_;
+    o.body_ = b;
+    return *this;
+  }
+  ~shared_function() {
+    if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
+  }
+
+  /// Is there a function?
+  explicit operator bool() const { return body_; }
+  R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
+
+private:
+  struct body {
+    R (*call)(body*, A...);
+    void (*destroy)(body*);
+    std::atomic<int> owners{1};
+  };
+  template <class F>
+  struct holder : body {
+    F f;
+    template <class G>
+    explicit holder(G&& g) : body{&run, &end}, f(static_cast<G&&>(g)) {}
+    static R run(body* b, A... x) { return static_cast<holder*>(b)->f(static_cast<A>(x)...); }
+    static void end(body* b) { delete static_cast<holder*>(b); }
+  };
+  body* body_ = nullptr;
+};
+
+/// A function among the operands of a higher-order operator: tensors to tensors.
+using boxed_function = shared_function<boxed_args(boxed_args const&)>;
+
+} // namespace varve
+
+// ---- varve/interpreter/engine.hpp
+#include <vector>
 
 // ---- varve/dispatch/thread_state.hpp
 namespace varve {
@@ -6538,14 +6586,10 @@ public:
 
   void run() {
     if (!captures_.empty()) find_needed();
-    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].at->sequence < tasks_[b].at->sequence; };
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) ready_.push_back(k);
-    std::make_heap(ready_.begin(), ready_.end(), later);
+      if (tasks_[k].waiting == 0) make_ready(k);
     while (!ready_.empty()) {
-      std::pop_heap(ready_.begin(), ready_.end(), later);
-      std::uint32_t const k = ready_.back();
-      ready_.pop_back();
+      std::uint32_t const k = take_ready();
       grad_node& n = *tasks_[k].at;
       boxed_args g(static_cast<T&&>(tasks_[k].first));
       if (n.results > 1) take_rest(tasks_[k], g);
@@ -6574,10 +6618,7 @@ public:
         if (!n.next[i]) continue;
         std::uint32_t const to = find(n.next[i].to());
         if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
-        if (--tasks_[to].waiting == 0) {
-          ready_.push_back(to);
-          std::push_heap(ready_.begin(), ready_.end(), later);
-        }
+        if (--tasks_[to].waiting == 0) make_ready(to);
       }
     }
   }
@@ -6632,15 +6673,52 @@ private:
       std::uint32_t const k = n->mark.load(std::memory_order_relaxed);
       return k < tasks_.size() && tasks_[k].at == n ? k : none;
     }
-    auto const i = index_.find(n);
-    return i == index_.end() ? none : i->second;
+    if (index_.empty()) return none;
+    return index_[place_of(n)].task;
   }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
     tasks_.push_back({n, {}});
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
-    else index_.emplace(n, k);
+    else insert(n, k);
     return k;
+  }
+  /// Where a node is, or would be, in the index: open addressing, at most half full.
+  std::size_t place_of(grad_node* n) const {
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15u & (index_.size() - 1);
+    while (index_[at].at && index_[at].at != n) at = (at + 1) & (index_.size() - 1);
+    return at;
+  }
+  void insert(grad_node* n, std::uint32_t k) {
+    if (index_.size() < 2 * tasks_.size()) {
+      index_.assign(index_.empty() ? 64 : 2 * index_.size(), {});
+      for (std::uint32_t i = 0; i < k; ++i) index_[place_of(tasks_[i].at)] = {tasks_[i].at, i};
+    }
+    index_[place_of(n)] = {n, k};
+  }
+  /// Nodes that may run, as a heap: the latest is on top.
+  bool earlier(std::size_t a, std::size_t b) const { return tasks_[ready_[a]].at->sequence < tasks_[ready_[b]].at->sequence; }
+  void exchange(std::size_t a, std::size_t b) {
+    std::uint32_t const k = ready_[a];
+    ready_[a] = ready_[b];
+    ready_[b] = k;
+  }
+  void make_ready(std::uint32_t k) {
+    ready_.push_back(k);
+    for (std::size_t at = ready_.size() - 1; at > 0 && earlier((at - 1) / 2, at); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
+  }
+  std::uint32_t take_ready() {
+    std::uint32_t const k = ready_[0];
+    ready_[0] = ready_.back();
+    ready_.pop_back();
+    for (std::size_t at = 0;;) {
+      std::size_t child = 2 * at + 1;
+      if (child >= ready_.size()) return k;
+      if (child + 1 < ready_.size() && earlier(child, child + 1)) ++child;
+      if (!earlier(at, child)) return k;
+      exchange(at, child);
+      at = child;
+    }
   }
   /// Counts for every node what must run before it.
   std::uint32_t discover(grad_node* root) {
@@ -6761,7 +6839,11 @@ private:
   std::vector<task>& tasks_ = mine_.tasks;
   std::vector<std::uint32_t>& ready_ = mine_.ready;
   std::vector<grad_node*>& open_ = mine_.open;
-  std::unordered_map<grad_node*, std::uint32_t> index_;
+  struct indexed {
+    grad_node* at = nullptr;
+    std::uint32_t task = none;
+  };
+  std::vector<indexed> index_;
   std::vector<edge> roots_;
   std::vector<capture_t> captures_;
 };
@@ -6773,10 +6855,10 @@ private:
 namespace varve {
 
 /// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
-using tensor_hook = std::function<tensor(tensor const&)>;
-using node_pre_hook = std::function<void(boxed_args& grad_outputs)>;
-using node_post_hook = std::function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
-using leaf_hook = std::function<void(tensor const& leaf)>;
+using tensor_hook = shared_function<tensor(tensor const&)>;
+using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
+using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {
 /// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
@@ -6796,7 +6878,7 @@ struct hook_list {
   std::vector<of_tensor> tensors;
   std::vector<of_node<node_pre_hook>> before;
   std::vector<of_node<node_post_hook>> after;
-  std::vector<of_node<std::function<void(grad_node&)>>> accumulated;
+  std::vector<of_node<shared_function<void(grad_node&)>>> accumulated;
 
   void remove(std::uint64_t id) {
     auto const is = [id](auto const& h) { return h.id == id; };
@@ -8550,7 +8632,7 @@ hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
     self.set_history(edge(&n, 0));
     f(self);
   };
-  l->accumulated.push_back({l->next, std::function<void(grad_node&)>(std::move(call))});
+  l->accumulated.push_back({l->next, shared_function<void(grad_node&)>(std::move(call))});
   return {l, l->next++};
 }
 
@@ -9258,7 +9340,8 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
     auto* const leaf = detail::leaf_of(inputs[k]);
-    bool const again = std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k), [&](T const& x) { return detail::leaf_of(x) == leaf; });
+    bool again = false;
+    for (std::size_t i = 0; i < k; ++i) again = again || detail::leaf_of(inputs[i]) == leaf;
     if (!g.defined() || again) continue;
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);
@@ -9343,54 +9426,6 @@ inline void tensor::set_grad(tensor const& g) const {
   if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
   leaf->set(g);
 }
-
-} // namespace varve
-
-// ---- varve/dispatch/boxed_function.hpp
-namespace varve {
-
-/// A function among the operands of a higher-order operator: tensors to tensors. Anything that can be called so converts to it; copies share it. (A
-/// `std::function` of the same signature would cost every unit that includes this, used or not.)
-class boxed_function {
-public:
-  boxed_function() = default;
-  template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, boxed_function> && std::is_invocable_r_v<boxed_args, std::decay_t<F>&, boxed_args const&>) boxed_function(F&& f)
-      : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
-  boxed_function(boxed_function const& o) noexcept : body_(o.body_) {
-    if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
-  }
-  boxed_function(boxed_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
-  boxed_function& operator=(boxed_function o) noexcept {
-    body* const b = body_;
-    body_ = o.body_;
-    o.body_ = b;
-    return *this;
-  }
-  ~boxed_function() {
-    if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
-  }
-
-  /// Is there a function?
-  explicit operator bool() const { return body_; }
-  boxed_args operator()(boxed_args const& x) const { return body_->call(body_, x); }
-
-private:
-  struct body {
-    boxed_args (*call)(body*, boxed_args const&);
-    void (*destroy)(body*);
-    std::atomic<int> owners{1};
-  };
-  template <class F>
-  struct holder : body {
-    F f;
-    template <class G>
-    explicit holder(G&& g) : body{&run, &end}, f(static_cast<G&&>(g)) {}
-    static boxed_args run(body* b, boxed_args const& x) { return static_cast<holder*>(b)->f(x); }
-    static void end(body* b) { delete static_cast<holder*>(b); }
-  };
-  body* body_ = nullptr;
-};
 
 } // namespace varve
 
@@ -13213,7 +13248,6 @@ struct function {
 } // namespace varve
 
 // ---- varve/autograd/saved_tensors_hooks.hpp
-#include <optional>
 namespace varve {
 
 /// In this scope every tensor that eager nodes keep for their backward pass goes through `pack(tensor)`, whose result, of any type, is kept in its place; `unpack(result)`
@@ -13746,7 +13780,6 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
 } // namespace varve
 
 // ---- varve/autograd/multi_grad_hook.hpp
-#include <mutex>
 namespace varve::autograd {
 
 /// When a hook of several tensors is called: once all gradients that a backward pass will bring are there, or with the first.
@@ -13775,7 +13808,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
     std::vector<T> gradients;
   };
   struct state {
-    std::mutex lock;
+    detail::spin_lock lock;
     std::vector<pass> passes;
     std::vector<edge> at;
     F f;
@@ -13794,7 +13827,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
       auto* const run = detail::backward_run<>::current();
       std::vector<T> complete;
       {
-        std::lock_guard const held(s->lock);
+        detail::spin_lock::held const on(s->lock);
         pass* p = nullptr;
         for (auto& q : s->passes)
           if (q.run == run->id()) p = &q;

@@ -83,7 +83,8 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
     auto* const leaf = detail::leaf_of(inputs[k]);
-    bool const again = std::any_of(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k), [&](T const& x) { return detail::leaf_of(x) == leaf; });
+    bool again = false;
+    for (std::size_t i = 0; i < k; ++i) again = again || detail::leaf_of(inputs[i]) == leaf;
     if (!g.defined() || again) continue;
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
+#include <varve/dispatch/boxed_function.hpp>
 #include <varve/interpreter/engine.hpp>
 
 namespace varve {
 
 /// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
-using tensor_hook = std::function<tensor(tensor const&)>;
-using node_pre_hook = std::function<void(boxed_args& grad_outputs)>;
-using node_post_hook = std::function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
-using leaf_hook = std::function<void(tensor const& leaf)>;
+using tensor_hook = shared_function<tensor(tensor const&)>;
+using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
+using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {
 /// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
@@ -31,7 +31,7 @@ struct hook_list {
   std::vector<of_tensor> tensors;
   std::vector<of_node<node_pre_hook>> before;
   std::vector<of_node<node_post_hook>> after;
-  std::vector<of_node<std::function<void(grad_node&)>>> accumulated;
+  std::vector<of_node<shared_function<void(grad_node&)>>> accumulated;
 
   void remove(std::uint64_t id) {
     auto const is = [id](auto const& h) { return h.id == id; };

@@ -128,7 +128,7 @@ hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
     self.set_history(edge(&n, 0));
     f(self);
   };
-  l->accumulated.push_back({l->next, std::function<void(grad_node&)>(std::move(call))});
+  l->accumulated.push_back({l->next, shared_function<void(grad_node&)>(std::move(call))});
   return {l, l->next++};
 }
 

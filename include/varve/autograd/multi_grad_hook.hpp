@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <mutex>
 #include <varve/autograd/backward.hpp>
 
 namespace varve::autograd {
@@ -31,7 +30,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
     std::vector<T> gradients;
   };
   struct state {
-    std::mutex lock;
+    detail::spin_lock lock;
     std::vector<pass> passes;
     std::vector<edge> at;
     F f;
@@ -50,7 +49,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
       auto* const run = detail::backward_run<>::current();
       std::vector<T> complete;
       {
-        std::lock_guard const held(s->lock);
+        detail::spin_lock::held const on(s->lock);
         pass* p = nullptr;
         for (auto& q : s->passes)
           if (q.run == run->id()) p = &q;

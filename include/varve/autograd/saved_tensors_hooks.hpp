@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <optional>
 #include <varve/interpreter/recorded_call.hpp>
 
 namespace varve {

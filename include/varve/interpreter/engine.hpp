@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <algorithm>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/interpreter/recorded_call.hpp>
@@ -51,14 +49,10 @@ public:
 
   void run() {
     if (!captures_.empty()) find_needed();
-    auto const later = [&](std::uint32_t a, std::uint32_t b) { return tasks_[a].at->sequence < tasks_[b].at->sequence; };
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) ready_.push_back(k);
-    std::make_heap(ready_.begin(), ready_.end(), later);
+      if (tasks_[k].waiting == 0) make_ready(k);
     while (!ready_.empty()) {
-      std::pop_heap(ready_.begin(), ready_.end(), later);
-      std::uint32_t const k = ready_.back();
-      ready_.pop_back();
+      std::uint32_t const k = take_ready();
       grad_node& n = *tasks_[k].at;
       boxed_args g(static_cast<T&&>(tasks_[k].first));
       if (n.results > 1) take_rest(tasks_[k], g);
@@ -87,10 +81,7 @@ public:
         if (!n.next[i]) continue;
         std::uint32_t const to = find(n.next[i].to());
         if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
-        if (--tasks_[to].waiting == 0) {
-          ready_.push_back(to);
-          std::push_heap(ready_.begin(), ready_.end(), later);
-        }
+        if (--tasks_[to].waiting == 0) make_ready(to);
       }
     }
   }
@@ -145,15 +136,52 @@ private:
       std::uint32_t const k = n->mark.load(std::memory_order_relaxed);
       return k < tasks_.size() && tasks_[k].at == n ? k : none;
     }
-    auto const i = index_.find(n);
-    return i == index_.end() ? none : i->second;
+    if (index_.empty()) return none;
+    return index_[place_of(n)].task;
   }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
     tasks_.push_back({n, {}});
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
-    else index_.emplace(n, k);
+    else insert(n, k);
     return k;
+  }
+  /// Where a node is, or would be, in the index: open addressing, at most half full.
+  std::size_t place_of(grad_node* n) const {
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15u & (index_.size() - 1);
+    while (index_[at].at && index_[at].at != n) at = (at + 1) & (index_.size() - 1);
+    return at;
+  }
+  void insert(grad_node* n, std::uint32_t k) {
+    if (index_.size() < 2 * tasks_.size()) {
+      index_.assign(index_.empty() ? 64 : 2 * index_.size(), {});
+      for (std::uint32_t i = 0; i < k; ++i) index_[place_of(tasks_[i].at)] = {tasks_[i].at, i};
+    }
+    index_[place_of(n)] = {n, k};
+  }
+  /// Nodes that may run, as a heap: the latest is on top.
+  bool earlier(std::size_t a, std::size_t b) const { return tasks_[ready_[a]].at->sequence < tasks_[ready_[b]].at->sequence; }
+  void exchange(std::size_t a, std::size_t b) {
+    std::uint32_t const k = ready_[a];
+    ready_[a] = ready_[b];
+    ready_[b] = k;
+  }
+  void make_ready(std::uint32_t k) {
+    ready_.push_back(k);
+    for (std::size_t at = ready_.size() - 1; at > 0 && earlier((at - 1) / 2, at); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
+  }
+  std::uint32_t take_ready() {
+    std::uint32_t const k = ready_[0];
+    ready_[0] = ready_.back();
+    ready_.pop_back();
+    for (std::size_t at = 0;;) {
+      std::size_t child = 2 * at + 1;
+      if (child >= ready_.size()) return k;
+      if (child + 1 < ready_.size() && earlier(child, child + 1)) ++child;
+      if (!earlier(at, child)) return k;
+      exchange(at, child);
+      at = child;
+    }
   }
   /// Counts for every node what must run before it.
   std::uint32_t discover(grad_node* root) {
@@ -274,7 +302,11 @@ private:
   std::vector<task>& tasks_ = mine_.tasks;
   std::vector<std::uint32_t>& ready_ = mine_.ready;
   std::vector<grad_node*>& open_ = mine_.open;
-  std::unordered_map<grad_node*, std::uint32_t> index_;
+  struct indexed {
+    grad_node* at = nullptr;
+    std::uint32_t task = none;
+  };
+  std::vector<indexed> index_;
   std::vector<edge> roots_;
   std::vector<capture_t> captures_;
 };
