@@ -4784,6 +4784,42 @@ inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
 
 } // namespace varve::detail
 
+// ---- varve/interpreter/watched_backward.hpp
+namespace varve::detail {
+
+/// Is there a NaN among the elements? Values seen through transforms are not looked into.
+inline bool has_nan(tensor const& t) {
+  if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
+  tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
+  return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
+    if constexpr (std::is_floating_point_v<E>)
+      for (index_t k = 0; k < c.numel(); ++k)
+        if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
+    return false;
+  });
+}
+/// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
+template <class = void>
+VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
+  char label[64];
+  n.type->name(n, label);
+  std::string const where = n.extra && n.extra->call()[0] ? std::string("; it was recorded at") + n.extra->call() : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
+  auto const attempt = [&] {
+    try {
+      return n.type->backward(n, g, wanted);
+    } catch (autograd_error const& e) {
+      if (std::strstr(e.what(), "recorded")) throw;
+      throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
+    }
+  };
+  boxed_args out = attempt();
+  for (int k = 0; k < out.size(); ++k)
+    if (out[k].defined() && has_nan(out[k])) throw autograd_error((std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
+  return out;
+}
+
+} // namespace varve::detail
+
 // ---- varve/fwd.hpp
 /// @file
 /// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
@@ -6610,7 +6646,7 @@ public:
           grad_node* n;
           ~restore() { this_node() = n; }
         } const leave{above};
-        out = this_thread_state.check_nan ? watched_backward(n, g, wanted) : n.type->backward(n, g, wanted);
+        out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
         if (n.extra) n.extra->after(n, out, g);
         if (!keep_) n.type->release(n);
       }
@@ -6783,34 +6819,6 @@ private:
     for (int i = 0; i < n; ++i) g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
     delete t.rest;
     t.rest = nullptr;
-  }
-  /// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
-  VARVE_COLD static boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
-    char label[64];
-    n.type->name(n, label);
-    std::string const where = n.extra && n.extra->call()[0] ? std::string("; it was recorded at") + n.extra->call() : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
-    auto const attempt = [&] {
-      try {
-        return n.type->backward(n, g, wanted);
-      } catch (autograd_error const& e) {
-        if (std::strstr(e.what(), "recorded")) throw;
-        throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
-      }
-    };
-    boxed_args out = attempt();
-    for (int k = 0; k < out.size(); ++k)
-      if (out[k].defined() && has_nan(out[k])) throw autograd_error((std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
-    return out;
-  }
-  static bool has_nan(tensor const& t) {
-    if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
-    tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
-    return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
-      if constexpr (std::is_floating_point_v<E>)
-        for (index_t k = 0; k < c.numel(); ++k)
-          if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
-      return false;
-    });
   }
   void hand_out(grad_node& n, boxed_args& g) {
     for (auto& c : captures_)
