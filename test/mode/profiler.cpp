@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <unistd.h>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -83,7 +84,8 @@ std::string member(json_reader::object const& o, char const* key) {
 }
 double start(json_reader::object const& o) { return std::stod(member(o, "ts")); }
 double end(json_reader::object const& o) { return start(o) + std::stod(member(o, "dur")); }
-std::string const file = "profiler_test_trace.json";
+/// ctest runs the cases as processes side by side: each writes a file of its own.
+std::string const file = "profiler_test_" + std::to_string(::getpid()) + ".json";
 std::vector<json_reader::object> read() {
   std::ifstream in(file);
   std::stringstream s;
