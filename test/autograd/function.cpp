@@ -243,7 +243,7 @@ TEST_CASE("custom function: operands marked dirty", "[autograd][function][in_pla
   CHECK_THROWS_WITH(doubles_in_place::apply(l), ContainsText("leaf"));
   CHECK_THROWS_AS(forgets_to_return::apply(l * 1), vv::autograd_error);
   CHECK_THROWS_WITH(forgets_to_return::apply(l * 1), ContainsText("must be returned"));
-  CHECK_THROWS_AS(vv::grad([](tensor const& v) { return doubles_in_place::apply(v * 1); })(number(1)), vv::transform_error);
+  CHECK(vv::grad([](tensor const& v) { return doubles_in_place::apply(v * 1); })(number(1)).item<double>() == 2);
   CHECK(thread_is_clean());
 
   tensor const m = leaf({1, 2}); // a view: the base follows
