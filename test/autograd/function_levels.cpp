@@ -141,6 +141,28 @@ struct looks : vv::function<looks> { // whether its forward is watched
 };
 } // namespace
 
+namespace {
+struct first_two : vv::function<first_two> {
+  static auto forward(auto x) { return vv::slice(x, 0, 0, 2); }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, auto g) { return vv::cat(std::tuple(g, from({0}, {1})), vv::axis<0>); }
+};
+} // namespace
+
+TEST_CASE("custom function: a result that is a view may not be written into, inside of transforms either", "[autograd][function][view]") { // AF-13
+  auto const f = [](bool write) {
+    return [write](tensor const& x) {
+      tensor const y = x * 2, v = first_two::apply(y);
+      if (write) vv::mul_(v, 3);
+      return vv::sum(v * v);
+    };
+  };
+  CHECK(elements(vv::grad(f(false))(vec({1, 2, 3}))) == list{8, 16, 0});
+  CHECK_THROWS_AS(vv::grad(f(true))(vec({1, 2, 3})), vv::autograd_error);
+  CHECK_THROWS_WITH(vv::grad(f(true))(vec({1, 2, 3})), ContainsText("custom function"));
+  CHECK(thread_is_clean());
+}
+
 TEST_CASE("custom function: neither mode of differentiation is on in its forward", "[autograd][function][forward_ad]") { // AF-S18, AF-15
   tensor const x = leaf(0.5);
   {

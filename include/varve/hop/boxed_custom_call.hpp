@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/hop/custom_function_node.hpp>
+#include <varve/interpreter/write_level.hpp>
 
 /// @file
 /// What each layer of the thread's stack does with a call of a custom function on tensors (AF-19). The rules are those of `rules<custom_function_t>`.
@@ -43,6 +44,9 @@ struct boxed_custom_call {
         throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() + ": a captured tensor, which the transform does not see, was marked dirty; pass it as an argument, or return a new value").c_str());
     for (int k = 0; k < y.size(); ++k)
       if (c.constant_results >> k & 1) closed[k] = y[k];
+    for (int k = 0; k < y.size(); ++k)
+      for (auto const& t : x)
+        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t)) closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
     return same_objects(y, std::move(closed), x, c.dirty_operands);
   }
   boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {
@@ -56,20 +60,20 @@ struct boxed_custom_call {
     for (int k = 0; k < y.size(); ++k)
       for (int i = 0; i < x.size(); ++i)
         if ((which >> i & 1) && mine(x[i]) && y[k].is(x[i].inner())) {
-          write_payload(x[i], closed[k]);
+          write_payload(x[i], closed[k], i);
           closed[k] = x[i];
         }
     return closed;
   }
 
 private:
-  void write_payload(tensor const& x, tensor const& written) const {
+  void write_payload(tensor const& x, tensor const& written, int target) const {
     if (!written.is_wrapped() || written.layer() != self->id) return;
     if (edge const& e = written.history()) {
-      if (x.history() && x.history().to()->type->is_leaf) refuse_write(f->name(), "an argument of grad is a leaf and was marked dirty; write into a value computed from it");
-      x.set_history(edge(e));
+      check_write(f->name(), x);
+      rebase(level_views<T>{}, x, e, target);
     }
-    if (written.extra().defined()) x.set_extra(written.extra());
+    if (written.extra().defined()) change_tangent<T>(x, written.extra());
   }
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
 };

@@ -123,7 +123,7 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
         if (v.base().defined() && y.size() > 1) refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it one, or a tensor that is no view");
-        rebase(v, e, i);
+        rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
     // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7, AF-13).

@@ -65,13 +65,22 @@ struct dynamic_level {
   static constexpr int level = 0;
   layer* self = nullptr;
 
+  /// Finds the payload of a view anew; null where values have none.
+  void (*refresh)(tensor const& view) = nullptr;
+
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
+  /// A value of this level, with its payload as it is after writes into the memory it is a view of.
+  tensor const& fresh(tensor const& t) const {
+    if (t.base().defined() && t.is_overtaken()) [[unlikely]]
+      refresh(t);
+    return t;
+  }
 
   boxed_dual open_dual(boxed_args const& x) const {
     boxed_dual d;
     for (auto const& t : x) {
       d.primal.push_back(mine(t) ? t.inner() : t);
-      d.tangent.push_back(mine(t) ? t.extra() : tensor());
+      d.tangent.push_back(mine(t) ? fresh(t).extra() : tensor());
     }
     return d;
   }
@@ -108,7 +117,7 @@ struct dynamic_level {
     boxed_tracked r{&x, {}, false};
     for (auto const& t : x) {
       bool const m = mine(t);
-      r.any = r.any || (m && t.history());
+      if (m && fresh(t).history()) r.any = true;
       r.primal.push_back(m ? t.inner() : t);
     }
     return r;

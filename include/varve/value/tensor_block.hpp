@@ -149,7 +149,10 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline void tensor::set_extra(tensor const& t) const { block_->seen.extra = t; }
+inline void tensor::set_extra(tensor const& t) const {
+  block_->seen.extra = t;
+  if (block_->base.defined()) block_->seen_version = version();
+}
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);

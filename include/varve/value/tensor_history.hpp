@@ -13,7 +13,17 @@ inline void tensor::set_history(edge e) const {
     bool const any = block_->history || block_->base.defined();
     block_->keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
     block_->seen_version = version();
+  } else if (block_->base.defined()) {
+    block_->seen_version = version();
   }
+}
+inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
+  tensor const* inside = this;
+  while (inside->is_wrapped()) inside = &inside->inner();
+  if (inside->is_inference()) return; // nothing would tell that it was written into
+  block_->base = base;
+  block_->origin = o;
+  block_->seen_version = version();
 }
 inline tensor const& tensor::base() const { return block_->base; }
 inline bool tensor::is_overtaken() const { return block_->seen_version != version(); }
