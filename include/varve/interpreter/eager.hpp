@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/spin_lock.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 
 namespace varve {
@@ -12,11 +13,20 @@ VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
   t.set_history(static_cast<edge&&>(e));
   if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
 }
-/// An eager tensor's history, found anew when its base was written into since (AG-15).
+/// Threads that share a view find its history one at a time.
+inline constinit spin_lock finding_histories;
+VARVE_COLD inline void find_history(tensor const& t) {
+  edge old; // let go outside of the lock: what a graph holds may be the user's
+  spin_lock::held const on(finding_histories);
+  if (!t.is_overtaken()) return;
+  old = t.history();
+  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
+}
+/// An eager tensor's history, found anew when its base was written into since (AG-15). Threads may ask for it at once.
 inline edge const& eager_history(tensor const& t) {
   tensor const& base = t.base();
   if (base.defined() && base.history() && !t.is_wrapped() && t.is_overtaken()) [[unlikely]]
-    change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
+    find_history(t);
   return t.history();
 }
 /// Lowers below autograd: what a recorded call runs.
