@@ -110,9 +110,9 @@ struct custom_function_ref {
   boxed_args backward(boxed_context const& c, boxed_args const& g) const { return f->backward(c, g); }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const { return f->jvp(c, t); }
 };
-template <class = void>
+template <class On = void>
 struct mapped_custom_function final : boxed_custom_function {
-  mapped_function<custom_function_ref, boxed_batch> as;
+  mapped_function<custom_function_ref, dependent<boxed_batch, On>> as;
   mapped_custom_function(custom_function_ptr f, boxed_batch b) : as{{std::move(f)}, std::move(b)} {}
   char const* name() const override { return as.f.f->name(); }
   boxed_args forward(boxed_args const& x) const override { return as.forward(x); }
