@@ -20,19 +20,6 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
                                            : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass the tensor as an argument, or use the functional operator");
   }
 }
-/// A result in the memory of an operand remembers what it is a view of. Under no_grad it has no history, and may not be written into where operators are recorded (AG-16).
-template <class I>
-tensor linked(I const& in, boxed_op const& op, tensor y, tensor const& of) {
-  if (!in.mine(of) || !y.shares_storage(of)) return y;
-  view_origin origin = of.origin();
-  if (!in.mine(y)) {
-    if (in.self->grad_mode || !op.table->differentiable) return y;
-    y = in.tracked_value(y, {});
-    origin = view_origin::no_grad;
-  }
-  y.set_base(of.base().defined() ? of.base() : of, origin);
-  return y;
-}
 /// How the payload of a view is found after its base was written into.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;

@@ -21,8 +21,9 @@ struct interpreter_layer : layer {
       auto const& in = static_cast<interpreter_layer&>(l).interpreter;
       if (op.table->kind == op_kind::mutation) [[unlikely]]
         return write_at(in, op, x);
-      if (!in.refresh || x.size() == 0) return in.process(op, x);
-      return linked(in, op, in.process(op, x), x[0]);
+      tensor y = in.process(op, x);
+      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      return y;
     };
     pushed::name(*this, stack);
   }
