@@ -227,6 +227,27 @@ TEST_CASE("version: set_ takes other memory, and counts as a write", "[autograd]
   CHECK(thread_is_clean());
 }
 
+TEST_CASE("version: what a node saved can be asked for, and shares the counter of the value", "[autograd][version]") { // VC-S09
+  tensor const a = leaf({0.5, 1});
+  tensor const b = vv::exp(a);
+  tensor const s = b.grad_fn().saved_tensors().at(0);
+  CHECK((s.shares_storage(b) && s.version() == 0 && b.version() == 0 && elements(s) == elements(b)));
+  CHECK(s.grad_fn() == b.grad_fn());
+  {
+    vv::no_grad const off;
+    vv::add_(b, 1);
+  }
+  CHECK((s.version() == 1 && b.version() == 1 && elements(s) == elements(b)));
+  CHECK_THROWS_AS(b.grad_fn().saved_tensors(), vv::autograd_error);
+  CHECK_THROWS_WITH(b.grad_fn().saved_tensors(), ContainsText("modified by an in-place operator") && ContainsText("exp"));
+  tensor const c = a * a;
+  CHECK(c.grad_fn().saved_tensors().size() == 2);
+  CHECK((a + 1).grad_fn().saved_tensors().empty());
+  vv::sum(c).backward();
+  CHECK_THROWS_WITH(c.grad_fn().saved_tensors(), ContainsText("retain_graph"));
+  CHECK(a.grad_fn().operator bool() == false);
+}
+
 TEST_CASE("version: detach_ of a base leaves its views attached, of a view it is refused", "[autograd][version]") { // DT-17
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 2;

@@ -158,6 +158,13 @@ public:
     for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
     return r;
   }
+  /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and unpacked by the hooks that packed it.
+  std::vector<tensor> saved_tensors() const {
+    std::vector<tensor> r;
+    if (auto* const saved = keep_.to()->type->saved)
+      for (auto const& t : saved(*keep_.to())) r.push_back(t);
+    return r;
+  }
   /// Called with the gradients of the node's results before it runs; it may change them.
   template <class F>
   hook_handle register_prehook(F f) const {

@@ -15,20 +15,34 @@ struct custom_pull {
   std::vector<meta> results;
   std::vector<std::uint32_t> versions;
   std::string label;
-  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or -1.
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is; or that it is an
+  /// operand, or neither.
   std::vector<int> result_of{};
+  std::vector<std::shared_ptr<packed_value>> packed{}; // by saved_tensors_hooks
   grad_node* self = nullptr;
   static constexpr bool released = true;
+  static constexpr int operand = -1, intermediate = -2;
 
   boxed_context unpacked() const {
     boxed_context c = context;
     boxed_args& s = c.saved;
-    for (int k = 0; self && this_thread_state.grad_mode && k < s.size(); ++k)
-      if (int const r = result_of[static_cast<std::size_t>(k)]; r >= 0 && !(context.constant_results >> r & 1) && is_floating(s[k].dtype())) {
-        s[k] = s[k].alias();
-        s[k].set_history(edge(self, static_cast<std::uint32_t>(r)));
-      }
+    for (int k = 0; k < s.size(); ++k) {
+      auto const at = static_cast<std::size_t>(k);
+      if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
+      else if (s[k].defined() && version_of(s[k]) != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
+      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
+      int const r = result_of[at];
+      if (r == operand || (r >= 0 && context.constant_results >> r & 1)) continue;
+      s[k] = s[k].alias();
+      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal("saved a value that is neither an argument nor a result: a derivative of its backward would lack what that depends on; save arguments and results only"));
+    }
     return c;
+  }
+  boxed_args saved() const { return unpacked().saved; }
+  /// The history of a value that may not be differentiated.
+  edge refusal(char const* why) const {
+    auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(text.c_str()); };
+    return edge_to(record_function(std::move(refuse), {edge()}, 1, "Error"));
   }
 
   boxed_args operator()(boxed_args const& out, bool const* wanted) const {
@@ -41,8 +55,6 @@ struct custom_pull {
     }
     if (!any && context.materialize) return {};
     boxed_args r = [&] {
-      for (int k = 0; k < context.saved.size(); ++k)
-        if (context.saved[k].defined() && version_of(context.saved[k]) != versions[static_cast<std::size_t>(k)]) refuse_stale(context.saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
       if (!context.once) return f->backward(unpacked(), g);
       no_grad const off;
       return f->backward(unpacked(), g);
@@ -51,8 +63,7 @@ struct custom_pull {
       if (!r[k].defined() || !wanted[k]) continue;
       if (context.once && this_thread_state.grad_mode && [&] { for (auto const& t : g) if (t.defined() && t.requires_grad()) return true; return false; }()) {
         r[k] = r[k].alias();
-        auto refuse = [l = label](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(("varve: " + l + " is once_differentiable: its backward cannot be differentiated").c_str()); };
-        r[k].set_history(edge_to(record_function(refuse, {edge()}, 1, "Error")));
+        r[k].set_history(refusal("is once_differentiable: its backward cannot be differentiated"));
       }
     }
     return r;
@@ -60,7 +71,10 @@ struct custom_pull {
   static T zeros_of(meta const& m) {
     return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
   }
-  void release() { context.saved = boxed_args(); }
+  void release() {
+    context.saved = boxed_args();
+    packed.clear();
+  }
 };
 
 /// An operand that is returned as it is, and not marked dirty, becomes a view of itself: what was saved of it would be neither (AF-7).
@@ -74,25 +88,33 @@ inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context con
 /// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
 template <class T, bool E, class Close>
 boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, Close const& close) {
-  std::string const label = std::string(f->name()) + "Backward";
+  std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
   refuse_saved_as_is(*f, c, x, y);
   std::vector<int> result_of;
+  std::vector<std::shared_ptr<packed_value>> packed;
   std::vector<std::uint32_t> versions;
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
     versions.push_back(s.defined() ? version_of(s) : 0);
     if (!E) continue;
     refuse_inference(s, f->name());
-    int from = -1;
+    int from = s.defined() ? custom_pull<T>::intermediate : custom_pull<T>::operand;
+    for (auto const& t : x)
+      if (s.defined() && s.is(t)) from = custom_pull<T>::operand;
     for (int k = 0; k < y.size(); ++k)
       if (s.defined() && s.is(y[k])) from = k;
     result_of.push_back(from);
     if (from >= 0) s = s.alias();
+    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
+      packed.resize(static_cast<std::size_t>(c.saved.size()));
+      packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
+      s = tensor();
+    }
   }
   std::vector<meta> results;
   for (auto const& t : y) results.push_back(meta_of(t));
   unsigned const constant = c.constant_results;
-  edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of)}, std::move(edges), y.size(), label.c_str()));
+  edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of), std::move(packed)}, std::move(edges), y.size(), label.c_str()));
   if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
   if (this_thread_state.anomaly)
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
