@@ -9,6 +9,7 @@
 #include <varve/autograd/gradcheck.hpp>
 #include <varve/autograd/multi_grad_hook.hpp>
 #include <varve/autograd/saved_tensors_hooks.hpp>
+#include <varve/autograd/selective_checkpoint.hpp>
 #include <varve/autograd/version.hpp>
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>

@@ -4,6 +4,8 @@
 
 #include <varve/varve.hpp>
 
+#include <algorithm>
+#include <string_view>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -80,9 +82,117 @@ TEST_CASE("checkpoint: a function that does something else the second time is re
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
+TEST_CASE("checkpoint: values that are more, other, or written over in between", "[autograd][checkpoint]") { // CK-2, CK-4, CK-S03
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  int runs = 0;
+  auto const more = [&](tensor const& t) { return ++runs == 1 ? vv::exp(t) : vv::sin(vv::exp(t)); };
+  CHECK_NOTHROW(vv::sum(vv::checkpoint(more, x)).backward()); // it stops before it would be noticed
+  CHECK(runs == 2);
+  runs = 0;
+  {
+    vv::set_checkpoint_early_stop const off(false);
+    tensor const y = vv::checkpoint(more, x);
+    CHECK_THROWS_WITH(vv::sum(y).backward(), Catch::Contains("trying to save more"));
+    runs = 0;
+    int finished = 0;
+    tensor const z = vv::checkpoint([&](tensor const& t) { return ++runs, [&](tensor const& r) { return ++finished, r; }(vv::sin(t) * 2.0); }, x);
+    vv::sum(z).backward();
+    CHECK((runs == 2 && finished == 2));
+  }
+  runs = 0;
+  auto const dtypes = [&](tensor const& t) { return vv::exp(vv::to(vv::exp(t), ++runs == 1 ? dtype::float32 : dtype::float64)); };
+  CHECK_THROWS_WITH(vv::sum(vv::checkpoint(dtypes, x)).backward(), Catch::Contains("float32") && Catch::Contains("float64"));
+  tensor const a = vv::mul(x, 1.0);
+  tensor const y = vv::checkpoint([](tensor const& t) { return vv::sin(vv::exp(t)); }, a);
+  vv::mul_(a, 2.0);
+  CHECK_THROWS_WITH(vv::sum(y).backward(), Catch::Contains("modified by an in-place operator") && Catch::Contains("checkpoint"));
+  CHECK(vv::is_grad_enabled());
+  CHECK(vv::this_thread_state.saved_hooks == nullptr);
+}
+
+TEST_CASE("checkpoint: arguments in trees and captured, transforms inside", "[autograd][checkpoint]") { // CK-5, CK-S05, CK-S07
+  tensor const x = leaf(tensor{{0.3, 0.7}}), w = leaf(tensor{{1.5, 0.5}}), b = leaf(tensor{{0.1, 0.2}});
+  auto const gradients = [&](auto const& call) {
+    for (auto const& t : {x, w, b}) t.zero_grad();
+    vv::sum(call()).backward();
+    return std::vector<tensor>{x.grad(), w.grad(), b.grad()};
+  };
+  auto const f = [&](std::vector<tensor> const& more, tensor const& t, double scale) { return vv::sin(vv::exp(t * more[0]) * b * scale); };
+  auto const kept = gradients([&] { return f({w}, x, 2.0); });
+  auto const again = gradients([&] { return vv::checkpoint(f, std::vector<tensor>{w}, x, 2.0); });
+  for (std::size_t k = 0; k < 3; ++k) CHECK(difference(again[k], kept[k], 1e-15) == "");
+  tensor const m = leaf(vv::reshape(vv::sin(vv::to(vv::arange(6), dtype::float64)), dims{2, 3}));
+  auto const mapped = [](tensor const& t) { return vv::vmap([](tensor const& row) { return vv::softmax(vv::exp(row), 0) * row; })(t); };
+  vv::sum(mapped(m) * mapped(m)).backward();
+  tensor const want = m.grad();
+  m.zero_grad();
+  tensor const y = vv::checkpoint(mapped, m);
+  vv::sum(y * y).backward();
+  CHECK(difference(m.grad(), want, 1e-14) == "");
+}
+
+namespace {
+struct log_of_operators : vv::dispatch_mode<log_of_operators> {
+  std::vector<std::string>* names;
+  explicit log_of_operators(std::vector<std::string>* n) : names(n) {}
+  tensor process(auto const& op, auto const&... args) {
+    names->push_back(op.name());
+    return op(args...);
+  }
+};
+auto const count = [](std::vector<std::string> const& v, char const* name) { return std::count(v.begin(), v.end(), name); };
+} // namespace
+
+TEST_CASE("checkpoint: modes that are on in one run or the other", "[autograd][checkpoint][mode]") { // CK-S06
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  auto const f = [](tensor const& t) { return vv::exp(t); };
+  std::vector<std::string> seen;
+  log_of_operators const log(&seen);
+  tensor const y = vv::checkpoint(vv::checkpoint_contexts{log, vv::none}, f, x);
+  CHECK(seen == std::vector<std::string>{"exp"});
+  vv::sum(y).backward();
+  CHECK(seen == std::vector<std::string>{"exp"});
+  seen.clear();
+  tensor const z = vv::checkpoint(vv::checkpoint_contexts{vv::none, log}, f, x);
+  CHECK(seen.empty());
+  vv::sum(z).backward();
+  CHECK(seen == std::vector<std::string>{"exp"});
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("checkpoint: results of chosen operators are kept", "[autograd][checkpoint][mode]") { // CK-S09, CK-6
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  auto const f = [](tensor const& t) { return vv::exp(vv::sin(t)); };
+  vv::sum(f(x)).backward();
+  tensor const plain = x.grad();
+  x.zero_grad();
+  std::vector<std::string> seen;
+  log_of_operators log(&seen);
+  vv::mode_guard const on{log};
+  auto const saves_exp = [](std::string_view op) { return op == "exp"; };
+  tensor const y = vv::checkpoint(vv::selective_checkpoint(saves_exp), f, x);
+  CHECK((count(seen, "sin") == 1 && count(seen, "exp") == 1));
+  seen.clear();
+  vv::sum(y).backward({}, true);
+  CHECK((count(seen, "sin") == 1 && count(seen, "exp") == 0));
+  CHECK(difference(x.grad(), plain, 0) == "");
+  vv::sum(y).backward(); // again
+  CHECK((count(seen, "sin") == 2 && count(seen, "exp") == 0));
+  tensor const z = vv::checkpoint(vv::selective_checkpoint(saves_exp), f, x);
+  {
+    vv::no_grad const off;
+    vv::mul_(z, 2.0); // the result that was kept
+  }
+  CHECK_THROWS_WITH(vv::sum(z * 1.0).backward(), Catch::Contains("modified by an in-place operator") && Catch::Contains("exp"));
+  int runs = 0;
+  auto const other = [&](tensor const& t) { return ++runs == 1 ? vv::exp(vv::sin(t)) : vv::sin(vv::exp(vv::exp(t))); };
+  CHECK_THROWS_AS(vv::sum(vv::checkpoint(vv::selective_checkpoint(saves_exp), other, x)).backward(), vv::autograd_error);
+}
+
 TEST_CASE("checkpoint: under transforms and of static values it is a custom function", "[autograd][checkpoint]") { // CK-9
   static_assert(vv::grad([](auto x) { return vv::checkpoint(layers, x); })(0.5) == vv::grad(layers)(0.5));
-  static_assert(vv::jvp([](auto x) { return vv::checkpoint(layers, x); }, std::tuple{0.5}, std::tuple{1.0}).second == vv::jvp(layers, std::tuple{0.5}, std::tuple{1.0}).second);
+  static_assert(vv::jvp([](auto x) { return vv::checkpoint(layers, x); }, std::tuple{0.5}, std::tuple{1.0}).second ==
+                vv::jvp(layers, std::tuple{0.5}, std::tuple{1.0}).second);
   tensor const x{{0.3, 0.7}};
   auto const kept = [](auto const& t) { return vv::sum(layers(t)); };
   auto const again = [](auto const& t) { return vv::sum(vv::checkpoint(layers, t)); };
@@ -121,7 +231,13 @@ TEST_CASE("saved values: hooks that write, and hooks around transforms, are refu
   auto const same = [](tensor const& t) { return t; };
   auto const f = [](auto const& t) { return vv::sum(vv::sin(t)); };
   {
-    vv::saved_tensors_hooks const on([](tensor const& t) { vv::no_grad const off; vv::mul_(t, 2.0); return t; }, same);
+    vv::saved_tensors_hooks const on(
+        [](tensor const& t) {
+          vv::no_grad const off;
+          vv::mul_(t, 2.0);
+          return t;
+        },
+        same);
     CHECK_THROWS_WITH(vv::sin(vv::mul(x, 1.0)), Catch::Contains("modified its input"));
   }
   {
@@ -194,7 +310,8 @@ TEST_CASE("hooks of several tensors: once in a pass, with what it brings", "[aut
   vv::sum(a).backward();
   CHECK(calls.size() == 2);
   int any = 0;
-  auto first = vv::autograd::register_multi_grad_hook(std::vector<tensor>{a, b}, [&](tensor const& g) { any += g.defined(); }, vv::autograd::multi_grad_hook_mode::any);
+  auto first = vv::autograd::register_multi_grad_hook(
+      std::vector<tensor>{a, b}, [&](tensor const& g) { any += g.defined(); }, vv::autograd::multi_grad_hook_mode::any);
   vv::sum(vv::mul(a, b)).backward();
   CHECK(any == 1);
   first.remove();
