@@ -2,6 +2,7 @@
 #pragma once
 /// @file
 /// Everything but the optional adapters of `interop/`.
+#include <varve/autograd/allow_mutation.hpp>
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
 #include <varve/autograd/forward_ad.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Checkpoints and hooks of saved values: what is kept, what runs again, and what is refused.
+// Checkpoints: what is kept, what runs again, and what is refused; and other parts of eager autograd.
 #include "../sample/value.hpp"
 
 #include <varve/varve.hpp>
@@ -199,61 +199,6 @@ TEST_CASE("checkpoint: under transforms and of static values it is a custom func
   CHECK(difference(vv::grad(again)(x), vv::grad(kept)(x), 1e-15) == "");
   CHECK(difference(vv::vmap(vv::grad(again))(x), vv::vmap(vv::grad(kept))(x), 1e-15) == "");
   CHECK(difference(vv::jvp(again, std::tuple{x}, std::tuple{x}).second, vv::jvp(kept, std::tuple{x}, std::tuple{x}).second, 1e-15) == "");
-}
-
-TEST_CASE("saved values: packed when recorded, unpacked when needed", "[autograd][saved]") { // AG-23
-  tensor const x = leaf(tensor{{0.5, 2.0}});
-  int packed = 0, unpacked = 0;
-  tensor y;
-  {
-    vv::saved_tensors_hooks const on(
-        [&](tensor const& t) {
-          ++packed;
-          return vv::to(t.detach(), dtype::float32);
-        },
-        [&](tensor const& t) {
-          ++unpacked;
-          return vv::to(t, dtype::float64);
-        });
-    y = vv::sum(vv::mul(vv::sin(x), vv::add(x, 1.0)));
-  }
-  CHECK(packed == 3); // sin's operand, both of mul; add and sum keep nothing
-  CHECK(unpacked == 0);
-  y.backward();
-  CHECK(unpacked == 3);
-  tensor const exact = vv::grad([](auto const& t) { return vv::sum(vv::mul(vv::sin(t), vv::add(t, 1.0))); })(x.detach());
-  CHECK(difference(x.grad(), exact, 1e-6) == "");
-  CHECK(difference(x.grad(), exact, 0) != "");
-}
-
-TEST_CASE("saved values: hooks that write, and hooks around transforms, are refused", "[autograd][saved]") { // AG-23, TR-25, FS-S15
-  tensor const x = leaf(tensor{{0.5, 2.0}});
-  auto const same = [](tensor const& t) { return t; };
-  auto const f = [](auto const& t) { return vv::sum(vv::sin(t)); };
-  {
-    vv::saved_tensors_hooks const on(
-        [](tensor const& t) {
-          vv::no_grad const off;
-          vv::mul_(t, 2.0);
-          return t;
-        },
-        same);
-    CHECK_THROWS_WITH(vv::sin(vv::mul(x, 1.0)), Catch::Contains("modified its input"));
-  }
-  {
-    vv::saved_tensors_hooks const on(same, same);
-    CHECK_THROWS_WITH(vv::grad(f)(x), Catch::Contains("saved tensor hooks"));
-    CHECK_NOTHROW(vv::jvp(f, std::tuple{tensor(x.detach())}, std::tuple{tensor(x.detach())}));
-    CHECK_NOTHROW(vv::vmap(f)(x));
-    vv::disable_saved_tensors_hooks const off;
-    CHECK_NOTHROW(vv::grad(f)(x));
-  }
-  CHECK_THROWS_WITH(vv::grad([&](auto const& t) {
-                      vv::saved_tensors_hooks const on(same, same);
-                      return f(t);
-                    })(x),
-                    Catch::Contains("saved tensor hooks"));
-  CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
 TEST_CASE("gradcheck: right gradients pass, wrong ones are found", "[autograd][gradcheck]") { // AG-31

@@ -498,6 +498,12 @@ TEST_CASE("custom function: what it saves goes through saved tensor hooks", "[au
   CHECK(unpacked == 4);
   CHECK(element(x.grad(), 1) == Approx(3 * std::exp(1)));
   CHECK(element(w.grad(), 0) == Approx(std::exp(0.5)));
+  {
+    vv::saved_tensors_hooks const on([](tensor const& t) { return t.detach(); }, [](tensor const& t) { return t; });
+    y = vv::sum(product::apply(my_exp::apply(x), x));
+  }
+  tensor const second = grad1(vv::sum(grad1(y, x, true)), x); // what hooks give back has its history
+  for (index_t k = 0; k < 2; ++k) CHECK(element(second, k) == Approx((2 + element(x, k)) * std::exp(element(x, k))));
   x.zero_grad();
   w.zero_grad();
   auto const f = [&](tensor const& v) { return product::apply(my_exp::apply(v), w); };

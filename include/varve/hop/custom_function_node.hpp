@@ -15,13 +15,13 @@ struct custom_pull {
   std::vector<meta> results;
   std::vector<std::uint32_t> versions;
   std::string label;
-  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is; or that it is an
-  /// operand, or neither.
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or which
+  /// operand, or that it is neither.
   std::vector<int> result_of{};
   std::vector<std::shared_ptr<packed_value>> packed{}; // by saved_tensors_hooks
   grad_node* self = nullptr;
   static constexpr bool released = true;
-  static constexpr int operand = -1, intermediate = -2;
+  static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
 
   boxed_context unpacked() const {
     boxed_context c = context;
@@ -32,7 +32,14 @@ struct custom_pull {
       else if (s[k].defined() && version_of(s[k]) != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
       if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
       int const r = result_of[at];
-      if (r == operand || (r >= 0 && context.constant_results >> r & 1)) continue;
+      if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
+        if (!packed.empty() && packed[at] && self->next[operand - r]) {
+          s[k] = s[k].alias();
+          s[k].set_history(self->next[operand - r]);
+        }
+        continue;
+      }
+      if (r >= 0 && context.constant_results >> r & 1) continue;
       s[k] = s[k].alias();
       s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal("saved a value that is neither an argument nor a result: a derivative of its backward would lack what that depends on; save arguments and results only"));
     }
@@ -98,9 +105,9 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
     versions.push_back(s.defined() ? version_of(s) : 0);
     if (!E) continue;
     refuse_inference(s, f->name());
-    int from = s.defined() ? custom_pull<T>::intermediate : custom_pull<T>::operand;
-    for (auto const& t : x)
-      if (s.defined() && s.is(t)) from = custom_pull<T>::operand;
+    int from = custom_pull<T>::intermediate;
+    for (int k = 0; k < x.size(); ++k)
+      if (s.defined() && s.is(x[k])) from = custom_pull<T>::operand - k;
     for (int k = 0; k < y.size(); ++k)
       if (s.defined() && s.is(y[k])) from = k;
     result_of.push_back(from);

@@ -142,8 +142,15 @@ struct operator_node : grad_node {
   }
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
-    if (s.packed) [[unlikely]]
-      return s.packed->unpack();
+    if (s.packed) [[unlikely]] {
+      // What hooks give back has the history that the value had.
+      tensor t = s.packed->unpack();
+      if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
+      edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+      t = t.alias();
+      if (e) t.set_history(static_cast<edge&&>(e));
+      return t;
+    }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
