@@ -5,13 +5,6 @@
 namespace varve {
 
 class interpreter;
-/// The kinds of transform that a rule can be registered for (FS-16).
-enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
-constexpr char const* name(transform_type t) {
-  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
-  return names[static_cast<int>(t)];
-}
-
 namespace detail {
 template <class F>
 struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
