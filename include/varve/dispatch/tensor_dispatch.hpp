@@ -141,23 +141,39 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   return p.top().process(p.top(), op, x);
 }
 
-/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
-/// operands (MD-10).
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8, MD-10). Undefined when all decline.
+inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
+  layer_stack* const stack = this_thread_state.next_mode();
+  if (!stack) return {};
+  popped const p(*stack);
+  tensor y = p.top().process(p.top(), op, x);
+  if (y.defined()) [[likely]]
+    return y;
+  return ask_modes(op, x);
+}
+[[noreturn]] VARVE_COLD inline void refuse_all_declined(boxed_op const& op) {
+  thread_state const& s = this_thread_state;
+  std::string tried;
+  auto const add = [&](layer_stack const& stack) {
+    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind);
+  };
+  add(s.modes);
+  for (layer_stack const& slot : s.infra) add(slot);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried + "), and no operand is of a subclass that could accept; let the process of one of them return a tensor, for instance op(args)").c_str());
+}
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses among the operands, who find all modes back (MD-10, MD-11).
 VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  layer_stack* const stack = s.next_mode();
-  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
-  layer const* asked = stack->top;
+  if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
     constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
     key_guard const off(s.included, s.excluded | above);
-    popped const p(*stack);
-    tensor y = p.top().process(p.top(), op, x);
+    tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
       return y;
   }
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept; let the mode's process return a tensor, for instance op(args)").c_str());
+  refuse_all_declined(op);
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
