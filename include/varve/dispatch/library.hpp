@@ -57,6 +57,12 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
   else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
   else return (void)keys, unboxed_parameters<F>::call(f, op, x);
 }
+/// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
+template <class F>
+tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_inference && !keys.has(dispatch_key::transform_back)) return redispatch(op, keys.below(dispatch_key::inplace_or_view), x);
+  return run_kernel<F>(self, op, keys, x);
+}
 } // namespace detail
 
 /// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on destruction all of it is taken back.
@@ -144,7 +150,8 @@ private:
   }
   template <class F>
   detail::registration_record kernel_record(dispatch_key key) const {
-    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
+    bool const eager = dispatch_key_set(key).has_any({dispatch_key::autograd_functionality, dispatch_key::inplace_or_view});
+    return {this, key, {eager ? &detail::run_unless_inference<F> : &detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
   void (*take_back_)(library const*) = nullptr;
