@@ -1343,6 +1343,12 @@ public:
   grad_node* to() const noexcept { return to_; }
   std::uint32_t nr() const noexcept { return nr_; }
   explicit operator bool() const noexcept { return to_; }
+  /// Gives up the share without ending it: it is the caller's.
+  grad_node* release() noexcept {
+    auto* const t = to_;
+    to_ = nullptr;
+    return t;
+  }
   friend bool operator==(edge const& a, edge const& b) noexcept { return a.to_ == b.to_ && a.nr_ == b.nr_; }
 
 private:
@@ -1808,15 +1814,15 @@ inline void drop_storage(storage* s) {
 }
 inline void drop_block(tensor_block* b) {
   if (!b->refs.drop()) return;
-  // An ordinary small tensor: nothing hangs on it, and its memory lies inside.
-  if (!b->history && !b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (!b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
     if (b->own.refs.drop()) {
       tell_freed(&b->own);
       give_block(b);
     }
     return;
   }
-  if (b->history) b->history = edge();
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::subclass) drop_object(b->object);
   if (b->kind == payload::seen) b->seen.~wrapping();
@@ -2175,6 +2181,14 @@ private:
   int capacity_ = in_place;
 };
 
+/// The operands of a call where they lie, borrowed.
+struct operand_list {
+  tensor const* const* at;
+  int count;
+  int size() const { return count; }
+  tensor const& operator[](int i) const { return *at[i]; }
+};
+
 struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
@@ -2301,6 +2315,8 @@ struct layer {
   /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
+  /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
+  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
@@ -2964,7 +2980,7 @@ tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args c
 struct autograd_hooks {
   tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
   /// Writes down a call that is done already; `y` is its result.
-  void (*record)(boxed_op const& op, tensor const& y, boxed_args const& x);
+  void (*record)(boxed_op const& op, tensor const& y, operand_list x);
   edge (*history_of_view)(tensor const& base, tensor const& view);
   edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
   /// Keeps the gradient of a result of a node.
@@ -4370,6 +4386,36 @@ VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x)
   return redispatch(op, keys_of_call(x), x);
 }
 
+/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+
+/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`? Then the kernel may run at once on what the operands hold
+/// below it, which `x` becomes.
+VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
+  thread_state const& s = this_thread_state;
+  constexpr unsigned history = dispatch_key_set::history_bit;
+  if (s.excluded.bits) return false;
+  if (!s.included.bits) {
+    for (int i = 0; i < n; ++i)
+      if (x[i]->keys().bits & watched & ~history) return false;
+    return true;
+  }
+  layer const* const l = s.transforms.top;
+  if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->record || l->below) return false;
+  for (int i = 0; i < n; ++i) {
+    if (x[i]->is_wrapped() && x[i]->layer() == l->id) x[i] = &x[i]->inner();
+    unsigned const k = x[i]->keys().bits & watched;
+    if (k && ((k & ~history) || x[i]->requires_grad())) return false;
+  }
+  return true;
+}
+/// Has the one recorder write down what was done.
+inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_list below) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, of);
+  layer& l = *this_thread_state.transforms.top;
+  l.record(l, op, y, of, below);
+}
+
 /// The kernel proper.
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
 VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
@@ -4490,38 +4536,38 @@ struct backend<detail::tensor_base> {
   static tensor arange(tensor const& like, dims const& n);
 
 private:
-  /// The result of a call that eager autograd alone watches, which writes it down.
-  template <class Op, class... X>
-  static tensor recorded(Op const& op, tensor y, X const&... x) {
-    detail::autograd_hooks const& h = *detail::autograd_kernels.load(std::memory_order_acquire);
+  /// The call of an operator with its attributes in the form tables take.
+  template <class Op, class F>
+  static auto with_boxed(Op const& op, F const& call) {
+    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
     if constexpr (Op::facts == 0) {
-      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, y, boxed_args(x...));
+      return call(boxed_op{t, &no_attributes});
     } else {
       attributes const at = op.boxed();
-      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &at}, y, boxed_args(x...));
+      return call(boxed_op{t, &at});
     }
-    return y;
   }
-  /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-  static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
-    unsigned const seen = (x.keys().bits | ... | 0u) & watched;
-    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]] {
+    unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
+    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
       if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
-      if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) return recorded(op, evaluate_tensor(op, x...), x...);
+    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
+      tensor const* below[] = {&x...};
+      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
+        tensor const* const of[] = {&x...};
+        constexpr int n = sizeof...(X);
+        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, {of, n}, {below, n}); });
+        return y;
+      }
     }
-    auto const args = [&] {
-      if constexpr (sizeof...(X) > 0) return boxed_args(x...);
-      else return boxed_args();
-    }();
-    if constexpr (Op::facts == 0) {
-      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &no_attributes}, args);
-    } else {
-      attributes const at = op.boxed();
-      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &at}, args);
-    }
+    return with_boxed(op, [&](boxed_op const& b) {
+      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
+      else return detail::call_boxed(b, boxed_args());
+    });
   }
 };
 
@@ -4587,8 +4633,8 @@ struct operator_node : grad_node {
   static void* take(std::size_t n) { return n <= small ? take_block<small>() : n <= medium ? take_block<medium>() : n <= block_bytes ? take_block<>() : ::operator new(n); }
 
   /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked. `x` are the operands one level below, `y` the result there.
-  template <class EdgeOf>
-  static operator_node* make(boxed_op const& op, tensor const& y, boxed_args const& x, EdgeOf const& edge_of, bool eager = false) {
+  template <class X, class EdgeOf>
+  static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
     edge const* edges[saved_values::most];
@@ -4605,7 +4651,10 @@ struct operator_node : grad_node {
     for (int k = 0; k < op.at->count; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
     std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
     auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
-    for (int i = 0; i < n; ++i) new (r->next + i) edge(edges[i] ? *edges[i] : edge());
+    for (int i = 0; i < n; ++i) {
+      if (edges[i]) new (r->next + i) edge(*edges[i]);
+      else new (r->next + i) edge();
+    }
     struct unfinished {
       operator_node* n;
       ~unfinished() {
@@ -6631,25 +6680,7 @@ public:
       if (n.results > 1) take_rest(tasks_[k], g);
       if (n.extra) n.extra->arrived(n, g);
       if (tasks_[k].is_captured) hand_out(n, g);
-      boxed_args out;
-      if (tasks_[k].needed) {
-        constexpr int usual = 16;
-        bool few[usual];
-        std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
-        bool* const wanted = many ? many.get() : few;
-        bool const all = captures_.empty();
-        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
-        if (n.extra) n.extra->before(n, g);
-        grad_node* const above = this_node();
-        this_node() = &n;
-        struct restore {
-          grad_node* n;
-          ~restore() { this_node() = n; }
-        } const leave{above};
-        out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
-        if (n.extra) n.extra->after(n, out, g);
-        if (!keep_) n.type->release(n);
-      }
+      boxed_args const out = tasks_[k].needed ? cotangents_of_operands(n, g) : boxed_args();
       for (int i = 0; i < n.count; ++i) {
         if (!n.next[i]) continue;
         std::uint32_t const to = find(n.next[i].to());
@@ -6685,6 +6716,25 @@ public:
   }
 
 private:
+  boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
+    constexpr int usual = 16;
+    bool few[usual];
+    std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+    bool* const wanted = many ? many.get() : few;
+    bool const all = captures_.empty();
+    for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
+    if (n.extra) n.extra->before(n, g);
+    grad_node* const above = this_node();
+    this_node() = &n;
+    struct restore {
+      grad_node* n;
+      ~restore() { this_node() = n; }
+    } const leave{above};
+    boxed_args out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
+    if (n.extra) n.extra->after(n, out, g);
+    if (!keep_) n.type->release(n);
+    return out;
+  }
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct task {
     grad_node* at;
@@ -8174,9 +8224,29 @@ struct dynamic_level {
   }
   template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
   tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
-    if (!t.any || !records() || !op.table->differentiable || !is_floating(y.dtype())) return y;
-    auto const edge_of = [&](int i) { return mine((*t.of)[i]) && (*t.of)[i].history() ? &(*t.of)[i].history() : nullptr; };
-    return tracked_value(y, detail::edge_to(detail::operator_node::make(op, y, t.primal, edge_of)));
+    Y r = y;
+    if (t.any && records()) write_down(op, r, *t.of, t.primal);
+    return r;
+  }
+  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
+  template <class Y, class X, class P>
+  void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
+    if (!op.table->differentiable || !is_floating(y.dtype())) return;
+    edge const* edges[saved_values::most];
+    edge const* any = nullptr;
+    for (int i = 0; i < of.size(); ++i) {
+      edges[i] = mine(of[i]) && of[i].history() ? &of[i].history() : nullptr;
+      if (edges[i]) any = edges[i];
+    }
+    if (!any) return;
+    auto* const n = detail::operator_node::make(op, y, below, [&](int i) { return edges[i]; });
+    dims const& sizes = y.sizes();
+    y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
+  }
+  /// ... while the level is on the stack (`layer::record`).
+  template <class Y>
+  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+    if (this_thread_state.grad_mode) static_cast<dynamic_level*>(l.object)->write_down(op, y, of, below);
   }
   /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
   bool records() const { return self->grad_mode; }
@@ -8211,34 +8281,35 @@ struct below_autograd {
   attributes const* at = op.at;
   tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
 };
+template <class X>
 struct eager_tracked {
-  boxed_args const& primal;
+  X const& primal;
   bool any;
 };
 } // namespace detail
 
 /// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
 struct eager_level {
-  detail::eager_tracked open_tracked(boxed_args const& x) const {
+  template <class X>
+  detail::eager_tracked<X> open_tracked(X const& x) const {
     bool any = false;
-    for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
     return {x, any};
   }
-  template <class I, class Op>
-  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked const& t) const {
+  template <class I, class Op, class X>
+  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
     bool const on = this_thread_state.grad_mode && !this_thread_inference;
     if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
       if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
       return y;
     }
     auto const edge_of = [&](int i) -> edge const* {
+      if (t.primal[i].is_inference()) [[unlikely]]
+        for (int k = 0; k < t.primal.size(); ++k)
+          if (t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
       edge const& e = detail::eager_history(t.primal[i]);
       return e ? &e : nullptr;
     };
-    for (int i = 0; i < t.primal.size(); ++i)
-      for (int k = 0; k < t.primal.size(); ++k)
-        if (t.primal[i].is_inference() && t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) [[unlikely]]
-          detail::refuse_inference(t.primal[i], op.table->name);
     auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
     y.set_history(detail::edge_to(n));
     if (this_thread_state.anomaly) [[unlikely]]
@@ -8303,7 +8374,7 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   return y;
 }
 /// ... a call whose result is there, by the same text.
-VARVE_NOINLINE inline void record_done(boxed_op const& op, tensor const& y, boxed_args const& x) {
+VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
   eager_level const level;
   level.record(level, op, y, level.open_tracked(x));
 }
@@ -8574,7 +8645,7 @@ void add_to_gradient(T& sum, T const& g) {
 }
 /// Eager autograd, switched on by the first leaf.
 template <class On>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
                                                [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
@@ -9109,12 +9180,13 @@ inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [
 
 /// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
 /// (A template, like its siblings, only so that the header alone instantiates no operator.)
-template <class = void>
+template <class On = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
     if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
     layer_.records = true;
+    layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 

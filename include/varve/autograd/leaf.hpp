@@ -62,7 +62,7 @@ void add_to_gradient(T& sum, T const& g) {
 }
 /// Eager autograd, switched on by the first leaf.
 template <class On>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
                                                [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }

@@ -84,6 +84,14 @@ private:
   int capacity_ = in_place;
 };
 
+/// The operands of a call where they lie, borrowed.
+struct operand_list {
+  tensor const* const* at;
+  int count;
+  int size() const { return count; }
+  tensor const& operator[](int i) const { return *at[i]; }
+};
+
 struct op_handle;
 struct boxed_hop;
 struct dispatch_table;

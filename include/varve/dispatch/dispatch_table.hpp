@@ -69,7 +69,7 @@ tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args c
 struct autograd_hooks {
   tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
   /// Writes down a call that is done already; `y` is its result.
-  void (*record)(boxed_op const& op, tensor const& y, boxed_args const& x);
+  void (*record)(boxed_op const& op, tensor const& y, operand_list x);
   edge (*history_of_view)(tensor const& base, tensor const& view);
   edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
   /// Keeps the gradient of a result of a node.

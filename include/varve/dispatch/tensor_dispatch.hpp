@@ -60,6 +60,36 @@ VARVE_NOINLINE inline tensor call_boxed(boxed_op const& op, boxed_args const& x)
   return redispatch(op, keys_of_call(x), x);
 }
 
+/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+inline constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
+
+/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`? Then the kernel may run at once on what the operands hold
+/// below it, which `x` becomes.
+VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
+  thread_state const& s = this_thread_state;
+  constexpr unsigned history = dispatch_key_set::history_bit;
+  if (s.excluded.bits) return false;
+  if (!s.included.bits) {
+    for (int i = 0; i < n; ++i)
+      if (x[i]->keys().bits & watched & ~history) return false;
+    return true;
+  }
+  layer const* const l = s.transforms.top;
+  if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->record || l->below) return false;
+  for (int i = 0; i < n; ++i) {
+    if (x[i]->is_wrapped() && x[i]->layer() == l->id) x[i] = &x[i]->inner();
+    unsigned const k = x[i]->keys().bits & watched;
+    if (k && ((k & ~history) || x[i]->requires_grad())) return false;
+  }
+  return true;
+}
+/// Has the one recorder write down what was done.
+inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_list below) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, of);
+  layer& l = *this_thread_state.transforms.top;
+  l.record(l, op, y, of, below);
+}
+
 /// The kernel proper.
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
 VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
@@ -244,38 +274,38 @@ struct backend<detail::tensor_base> {
   static tensor arange(tensor const& like, dims const& n);
 
 private:
-  /// The result of a call that eager autograd alone watches, which writes it down.
-  template <class Op, class... X>
-  static tensor recorded(Op const& op, tensor y, X const&... x) {
-    detail::autograd_hooks const& h = *detail::autograd_kernels.load(std::memory_order_acquire);
+  /// The call of an operator with its attributes in the form tables take.
+  template <class Op, class F>
+  static auto with_boxed(Op const& op, F const& call) {
+    op_table const* const t = detail::registered_table<typename Op::tag, Op::facts>();
     if constexpr (Op::facts == 0) {
-      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &no_attributes}, y, boxed_args(x...));
+      return call(boxed_op{t, &no_attributes});
     } else {
       attributes const at = op.boxed();
-      h.record({detail::registered_table<typename Op::tag, Op::facts>(), &at}, y, boxed_args(x...));
+      return call(boxed_op{t, &at});
     }
-    return y;
   }
-  /// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
-  static constexpr unsigned watched = static_cast<std::uint16_t>(~default_keys.bits);
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
-    unsigned const seen = (x.keys().bits | ... | 0u) & watched;
-    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && !detail::registered<tag>.load(std::memory_order_relaxed)) [[likely]] {
+    unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
+    bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
+    if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
       if (!seen || !(x.requires_grad() || ...)) return evaluate_tensor(op, x...);
-      if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) return recorded(op, evaluate_tensor(op, x...), x...);
+    if constexpr (rules<tag>::kind != op_kind::mutation && sizeof...(X) > 0) {
+      tensor const* below[] = {&x...};
+      if (built_in && detail::opened_for_one_recorder(below, sizeof...(X))) {
+        tensor const* const of[] = {&x...};
+        constexpr int n = sizeof...(X);
+        tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, {of, n}, {below, n}); });
+        return y;
+      }
     }
-    auto const args = [&] {
-      if constexpr (sizeof...(X) > 0) return boxed_args(x...);
-      else return boxed_args();
-    }();
-    if constexpr (Op::facts == 0) {
-      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &no_attributes}, args);
-    } else {
-      attributes const at = op.boxed();
-      return detail::call_boxed({detail::registered_table<tag, Op::facts>(), &at}, args);
-    }
+    return with_boxed(op, [&](boxed_op const& b) {
+      if constexpr (sizeof...(X) > 0) return detail::call_boxed(b, boxed_args(x...));
+      else return detail::call_boxed(b, boxed_args());
+    });
   }
 };
 

@@ -115,9 +115,29 @@ struct dynamic_level {
   }
   template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
   tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
-    if (!t.any || !records() || !op.table->differentiable || !is_floating(y.dtype())) return y;
-    auto const edge_of = [&](int i) { return mine((*t.of)[i]) && (*t.of)[i].history() ? &(*t.of)[i].history() : nullptr; };
-    return tracked_value(y, detail::edge_to(detail::operator_node::make(op, y, t.primal, edge_of)));
+    Y r = y;
+    if (t.any && records()) write_down(op, r, *t.of, t.primal);
+    return r;
+  }
+  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
+  template <class Y, class X, class P>
+  void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
+    if (!op.table->differentiable || !is_floating(y.dtype())) return;
+    edge const* edges[saved_values::most];
+    edge const* any = nullptr;
+    for (int i = 0; i < of.size(); ++i) {
+      edges[i] = mine(of[i]) && of[i].history() ? &of[i].history() : nullptr;
+      if (edges[i]) any = edges[i];
+    }
+    if (!any) return;
+    auto* const n = detail::operator_node::make(op, y, below, [&](int i) { return edges[i]; });
+    dims const& sizes = y.sizes();
+    y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
+  }
+  /// ... while the level is on the stack (`layer::record`).
+  template <class Y>
+  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+    if (this_thread_state.grad_mode) static_cast<dynamic_level*>(l.object)->write_down(op, y, of, below);
   }
   /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
   bool records() const { return self->grad_mode; }

@@ -27,34 +27,35 @@ struct below_autograd {
   attributes const* at = op.at;
   tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
 };
+template <class X>
 struct eager_tracked {
-  boxed_args const& primal;
+  X const& primal;
   bool any;
 };
 } // namespace detail
 
 /// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
 struct eager_level {
-  detail::eager_tracked open_tracked(boxed_args const& x) const {
+  template <class X>
+  detail::eager_tracked<X> open_tracked(X const& x) const {
     bool any = false;
-    for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
     return {x, any};
   }
-  template <class I, class Op>
-  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked const& t) const {
+  template <class I, class Op, class X>
+  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
     bool const on = this_thread_state.grad_mode && !this_thread_inference;
     if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
       if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
       return y;
     }
     auto const edge_of = [&](int i) -> edge const* {
+      if (t.primal[i].is_inference()) [[unlikely]]
+        for (int k = 0; k < t.primal.size(); ++k)
+          if (t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
       edge const& e = detail::eager_history(t.primal[i]);
       return e ? &e : nullptr;
     };
-    for (int i = 0; i < t.primal.size(); ++i)
-      for (int k = 0; k < t.primal.size(); ++k)
-        if (t.primal[i].is_inference() && t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) [[unlikely]]
-          detail::refuse_inference(t.primal[i], op.table->name);
     auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
     y.set_history(detail::edge_to(n));
     if (this_thread_state.anomaly) [[unlikely]]
@@ -119,7 +120,7 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   return y;
 }
 /// ... a call whose result is there, by the same text.
-VARVE_NOINLINE inline void record_done(boxed_op const& op, tensor const& y, boxed_args const& x) {
+VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
   eager_level const level;
   level.record(level, op, y, level.open_tracked(x));
 }

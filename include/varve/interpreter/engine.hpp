@@ -59,25 +59,7 @@ public:
       if (n.results > 1) take_rest(tasks_[k], g);
       if (n.extra) n.extra->arrived(n, g);
       if (tasks_[k].is_captured) hand_out(n, g);
-      boxed_args out;
-      if (tasks_[k].needed) {
-        constexpr int usual = 16;
-        bool few[usual];
-        std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
-        bool* const wanted = many ? many.get() : few;
-        bool const all = captures_.empty();
-        for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
-        if (n.extra) n.extra->before(n, g);
-        grad_node* const above = this_node();
-        this_node() = &n;
-        struct restore {
-          grad_node* n;
-          ~restore() { this_node() = n; }
-        } const leave{above};
-        out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
-        if (n.extra) n.extra->after(n, out, g);
-        if (!keep_) n.type->release(n);
-      }
+      boxed_args const out = tasks_[k].needed ? cotangents_of_operands(n, g) : boxed_args();
       for (int i = 0; i < n.count; ++i) {
         if (!n.next[i]) continue;
         std::uint32_t const to = find(n.next[i].to());
@@ -113,6 +95,25 @@ public:
   }
 
 private:
+  boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
+    constexpr int usual = 16;
+    bool few[usual];
+    std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+    bool* const wanted = many ? many.get() : few;
+    bool const all = captures_.empty();
+    for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
+    if (n.extra) n.extra->before(n, g);
+    grad_node* const above = this_node();
+    this_node() = &n;
+    struct restore {
+      grad_node* n;
+      ~restore() { this_node() = n; }
+    } const leave{above};
+    boxed_args out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
+    if (n.extra) n.extra->after(n, out, g);
+    if (!keep_) n.type->release(n);
+    return out;
+  }
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct task {
     grad_node* at;

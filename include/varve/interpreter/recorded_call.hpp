@@ -64,8 +64,8 @@ struct operator_node : grad_node {
   static void* take(std::size_t n) { return n <= small ? take_block<small>() : n <= medium ? take_block<medium>() : n <= block_bytes ? take_block<>() : ::operator new(n); }
 
   /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked. `x` are the operands one level below, `y` the result there.
-  template <class EdgeOf>
-  static operator_node* make(boxed_op const& op, tensor const& y, boxed_args const& x, EdgeOf const& edge_of, bool eager = false) {
+  template <class X, class EdgeOf>
+  static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
     edge const* edges[saved_values::most];
@@ -82,7 +82,10 @@ struct operator_node : grad_node {
     for (int k = 0; k < op.at->count; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
     std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
     auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
-    for (int i = 0; i < n; ++i) new (r->next + i) edge(edges[i] ? *edges[i] : edge());
+    for (int i = 0; i < n; ++i) {
+      if (edges[i]) new (r->next + i) edge(*edges[i]);
+      else new (r->next + i) edge();
+    }
     struct unfinished {
       operator_node* n;
       ~unfinished() {

@@ -57,12 +57,13 @@ inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [
 
 /// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
 /// (A template, like its siblings, only so that the header alone instantiates no operator.)
-template <class = void>
+template <class On = void>
 class dynamic_reverse_scope {
 public:
   dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
     if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
     layer_.records = true;
+    layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 

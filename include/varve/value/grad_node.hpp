@@ -43,6 +43,12 @@ public:
   grad_node* to() const noexcept { return to_; }
   std::uint32_t nr() const noexcept { return nr_; }
   explicit operator bool() const noexcept { return to_; }
+  /// Gives up the share without ending it: it is the caller's.
+  grad_node* release() noexcept {
+    auto* const t = to_;
+    to_ = nullptr;
+    return t;
+  }
   friend bool operator==(edge const& a, edge const& b) noexcept { return a.to_ == b.to_ && a.nr_ == b.nr_; }
 
 private:

@@ -59,15 +59,15 @@ inline void drop_storage(storage* s) {
 }
 inline void drop_block(tensor_block* b) {
   if (!b->refs.drop()) return;
-  // An ordinary small tensor: nothing hangs on it, and its memory lies inside.
-  if (!b->history && !b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (!b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
     if (b->own.refs.drop()) {
       tell_freed(&b->own);
       give_block(b);
     }
     return;
   }
-  if (b->history) b->history = edge();
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::subclass) drop_object(b->object);
   if (b->kind == payload::seen) b->seen.~wrapping();
