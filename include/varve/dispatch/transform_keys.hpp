@@ -39,6 +39,7 @@ class processing_layer : layer {
 public:
   explicit processing_layer(layer& l) : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
     process = &run;
+    record = nullptr; // calls go the long way
     if (records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
     set_top(this_thread_state.transforms, this);
     this_thread_state.included |= dispatch_key::transform_back;
