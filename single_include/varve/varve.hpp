@@ -1189,7 +1189,7 @@ inline bool single_threaded() {
 /// Count of owners, shared between threads.
 struct reference_count {
   std::atomic<std::uint32_t> n{1};
-  void add() {
+  VARVE_INLINE void add() {
     if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else n.fetch_add(1, std::memory_order_relaxed);
   }
@@ -1885,7 +1885,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   return r;
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
-inline dims const& tensor::sizes() const {
+VARVE_INLINE dims const& tensor::sizes() const {
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->sizes()) return *d;
   return block_->sizes;
@@ -2321,6 +2321,8 @@ struct layer {
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
   void* object = nullptr;
+  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
+  dispatch_key_set keys;
   /// Identity of the type of a mode, for rules registered for it.
   void const* type = nullptr;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
@@ -2625,10 +2627,10 @@ constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory
 /// What every operator has without registration: nothing happens at these keys.
 inline constexpr kernel_inventory built_in_fallbacks = [] {
   kernel_inventory f;
-  for (dispatch_key k : {dispatch_key::transform_back, dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
+  for (dispatch_key k : {dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
                          dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
     f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
+  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
   return f;
 }();
 /// The kernels of an operator that is defined by its rules.
@@ -2970,6 +2972,7 @@ tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args co
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 template <layer_stack thread_state::* Stack>
@@ -2991,7 +2994,6 @@ struct autograd_hooks {
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
 constexpr dispatch_table built_in_table() {
@@ -3003,6 +3005,7 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::cpu, {&call_kernel});
   place(t, dispatch_key::meta, {&call_meta});
   place(t, dispatch_key::transform, {&call_transform});
+  place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
   place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
@@ -4331,6 +4334,194 @@ inline op_table const* ops::find(char const* name) {
 
 } // namespace varve
 
+// ---- varve/dispatch/transform_keys.hpp
+namespace varve {
+
+/// The kinds of transform that a rule can be registered for (FS-16).
+enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
+constexpr char const* name(transform_type t) {
+  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
+  return names[static_cast<int>(t)];
+}
+
+/// The keys between `transform` and `transform_back` that implement a kind of transform: a kernel that a program registers there is part of what the transform does, and sees each
+/// call at each such layer (FS-3). `vmap` has none: its kernels are the `batch` rules. Functionalities only, whatever the backend. Constant time, usable in constant expressions.
+constexpr dispatch_key_set transform_keys(transform_type t) {
+  switch (t) {
+  case transform_type::grad:
+  case transform_type::jvp:
+    return {dispatch_key::autograd_functionality, dispatch_key::inplace_or_view};
+  case transform_type::functionalize:
+    return dispatch_key::functionalize;
+  default:
+    return {};
+  }
+}
+/// Keys that a call passes over while a layer processes it: all between `transform` and `transform_back` but the layer's own, and autocast, which every layer leaves on.
+constexpr dispatch_key_set passed_over(dispatch_key_set own) {
+  return dispatch_key_set::full().below(dispatch_key::transform).above(dispatch_key::transform_back) - own - dispatch_key_set(dispatch_key::autocast);
+}
+
+namespace detail {
+/// Of the keys of a layer the one whose kernel the layer itself is, unless a program registers another: autograd, functionalize.
+constexpr dispatch_key_set implementing(dispatch_key_set own) { return own - dispatch_key_set(dispatch_key::inplace_or_view); }
+
+/// Stands for a layer on the stack while a kernel that a program registered works for it, and keeps the keys that the caller included and excluded: what the layer hands down meets
+/// these again (FS-4). Only calls that have such a kernel make one.
+class processing_layer : layer {
+public:
+  explicit processing_layer(layer& l) : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    process = &run;
+    record = nullptr; // calls go the long way
+    if (records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
+    set_top(this_thread_state.transforms, this);
+    this_thread_state.included |= dispatch_key::transform_back;
+    this_thread_state.excluded = (excluded_ - keys) | passed_over(keys); // its own are on even where the caller excluded them (FS-19)
+  }
+  processing_layer(processing_layer const&) = delete;
+  processing_layer& operator=(processing_layer const&) = delete;
+  ~processing_layer() {
+    set_top(this_thread_state.transforms, &of_);
+    this_thread_state.included = included_;
+    this_thread_state.excluded = excluded_;
+  }
+
+  /// Null when none stands for the layer.
+  static processing_layer const* of(layer const& l) { return l.process == &run ? static_cast<processing_layer const*>(&l) : nullptr; }
+  /// The caller's keys, but those of stacks, which are as full as they are now.
+  dispatch_key_set included() const {
+    constexpr dispatch_key_set stacks{dispatch_key::transform, dispatch_key::dispatch_mode, dispatch_key::pre_dispatch, dispatch_key::function_mode};
+    return (included_ - stacks) | (this_thread_state.included & stacks);
+  }
+  dispatch_key_set excluded() const { return excluded_; }
+  /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place of its own, nothing but lowering.
+  tensor finish(boxed_op const& op, boxed_args const& x, bool replaced) const;
+
+private:
+  static tensor run(layer& self, boxed_op const& op, boxed_args const& x) {
+    auto const& here = static_cast<processing_layer const&>(self);
+    return here.finish(op, x, this_thread_state.excluded.has_any(implementing(here.keys)));
+  }
+  layer& of_;
+  dispatch_key_set included_, excluded_;
+};
+} // namespace detail
+
+/// Takes the top transform off the stack, with the keys of the thread as they were when it was given the call (FS-4); on every exit all is put back (FS-5).
+class lowered {
+public:
+  lowered() : lowered(detail::processing_layer::of(*this_thread_state.transforms.top)) {}
+  layer& top() const { return off_.top(); }
+
+private:
+  explicit lowered(detail::processing_layer const* p) : keys_(p ? p->included() : this_thread_state.included, p ? p->excluded() : this_thread_state.excluded), off_(this_thread_state.transforms) {}
+  key_guard keys_;
+  popped off_;
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/transform_dispatch.hpp
+/// @file
+/// What happens to a boxed call at the keys `transform` and `transform_back`: the innermost transform of the thread processes it.
+namespace varve::detail {
+
+tensor call_boxed(boxed_op const& op, boxed_args const& x);
+
+/// Does a value belong to a transform that is still there to process it?
+inline bool is_alive(layer const* transforms, tensor const& t) {
+  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
+  return transforms;
+}
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
+  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (!(t.sizes() == t.inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
+    t = tensor(t.inner());
+  }
+  return t;
+}
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
+  for (auto const& t : x)
+    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind);
+  return op(x);
+}
+
+inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
+  key_guard const callers(included(), excluded());
+  if (records) of_.grad_mode = grad_mode;
+  if (!replaced) return op.table->eval ? of_.process(of_, op, x) : call_without_rules(*this, op, x);
+  boxed_args inside;
+  for (auto const& t : x) inside.push_back(t.defined() && t.is_wrapped() && t.layer() == id ? t.inner() : t);
+  tensor const y = op(inside);
+  return op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!') ? x[0] : y;
+}
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
+VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  dispatch_key_set keys = s.included | l.keys;
+  for (auto const& t : x) {
+    if (!t.defined()) continue;
+    tensor const* base = &t;
+    while (base->is_wrapped()) base = &base->inner();
+    keys |= base->keys();
+  }
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  if ((keys & backends).empty()) keys |= default_keys;
+  dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
+  keys = (keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded;
+  return keys & dispatch_key_set::full(); // histories are of the bottom
+}
+/// The end of the kernels of a transform: the rest of the call is the layer's own, unless one of them stood at the key that the layer implements.
+VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  layer* const top = this_thread_state.transforms.top;
+  processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
+  if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
+  dispatch_table const& t = table_of(op);
+  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+  dispatch_key_set const own = implementing(top->keys);
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  bool const passed = !own.empty() && !keys.has_any(own);
+  bool const replaced = passed && (t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  popped const off(this_thread_state.transforms);
+  return here->finish(op, x, replaced);
+}
+
+/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform` and `transform_back` as far as they concern it, by the composite
+/// that the operator is, or by the operator's rules (FS-3, FS-14).
+VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  bool dead = false;
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
+  if (dead) {
+    boxed_args plain;
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
+    return call_boxed(op, plain);
+  }
+  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
+  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
+    for (auto const& r : t.rules)
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+      if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
+      processing_layer const here(*s.transforms.top);
+      return redispatch(op, at, x);
+    }
+    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+    if (!op.table->eval) {
+      lowered const off;
+      return call_without_rules(off.top(), op, x);
+    }
+  }
+  popped const p(s.transforms);
+  return p.top().process(p.top(), op, x);
+}
+
+} // namespace varve::detail
+
 // ---- varve/dispatch/tensor_dispatch.hpp
 namespace varve {
 
@@ -4347,21 +4538,6 @@ tensor as_tensor(T v) {
 template <class T, index_t... D>
 tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
-}
-
-/// Does a value belong to a transform that is still there to process it?
-inline bool is_alive(layer const* transforms, tensor const& t) {
-  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
-  return transforms;
-}
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
-VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
-  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    if (!(t.sizes() == t.inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = tensor(t.inner());
-  }
-  return t;
 }
 
 /// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
@@ -4420,52 +4596,39 @@ inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
 VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
 
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
-VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
-  popped const p(this_thread_state.transforms);
-  for (auto const& t : x)
-    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
-  return op(x);
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8, MD-10). Undefined when all decline.
+inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
+  layer_stack* const stack = this_thread_state.next_mode();
+  if (!stack) return {};
+  popped const p(*stack);
+  tensor y = p.top().process(p.top(), op, x);
+  if (y.defined()) [[likely]]
+    return y;
+  return ask_modes(op, x);
 }
-
-/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
-VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
-  if (dead) {
-    boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
-    return call_boxed(op, plain);
-  }
-  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
-  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
-    for (auto const& r : t.rules)
-      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval) return call_without_rules(op, x);
-  }
-  popped const p(s.transforms);
-  return p.top().process(p.top(), op, x);
+[[noreturn]] VARVE_COLD inline void refuse_all_declined(boxed_op const& op) {
+  thread_state const& s = this_thread_state;
+  std::string tried;
+  auto const add = [&](layer_stack const& stack) {
+    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind);
+  };
+  add(s.modes);
+  for (layer_stack const& slot : s.infra) add(slot);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried + "), and no operand is of a subclass that could accept; let the process of one of them return a tensor, for instance op(args)").c_str());
 }
-
-/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
-/// operands (MD-10).
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses among the operands, who find all modes back (MD-10, MD-11).
 VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  layer_stack* const stack = s.next_mode();
-  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
-  layer const* asked = stack->top;
+  if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
     constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
     key_guard const off(s.included, s.excluded | above);
-    popped const p(*stack);
-    tensor y = p.top().process(p.top(), op, x);
+    tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
       return y;
   }
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept; let the mode's process return a tensor, for instance op(args)").c_str());
+  refuse_all_declined(op);
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
@@ -7979,6 +8142,7 @@ namespace varve {
 template <class Lv>
 struct grad_interpreter : Lv {
   static constexpr char const* kind = "grad";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::grad);
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
@@ -8009,6 +8173,7 @@ namespace varve {
 template <class Lv>
 struct jvp_interpreter : Lv {
   static constexpr char const* kind = "jvp";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::jvp);
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
@@ -8091,6 +8256,7 @@ namespace varve {
 template <class Lv, class N>
 struct vmap_interpreter : Lv {
   static constexpr char const* kind = "vmap";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::vmap);
   [[no_unique_address]] N n;
 
   template <class Op, class... X>
@@ -9164,6 +9330,7 @@ struct interpreter_layer : layer {
   I interpreter{};
   explicit interpreter_layer(layer_stack& stack) {
     kind = I::kind;
+    keys = I::keys;
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
@@ -9913,6 +10080,10 @@ private:
       else if (r.kernel.call) t.kernels.add(r.key);
       else t.kernels.skip(r.key);
     }
+    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+    if (!e.defined && !t.kernels.autograd && !t.kernels.composite_implicit)
+      for (int i = 1; i < dispatch_key_count; ++i)
+        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !t.kernels.has(k)) t.kernels.skip(k);
     auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
       for (auto const& r : e.records)
         if (r.key == k && r.kernel.call) return &r.kernel;
@@ -9972,13 +10143,6 @@ private:
 namespace varve {
 
 class interpreter;
-/// The kinds of transform that a rule can be registered for (FS-16).
-enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
-constexpr char const* name(transform_type t) {
-  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
-  return names[static_cast<int>(t)];
-}
-
 namespace detail {
 template <class F>
 struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
@@ -10030,6 +10194,12 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
   if constexpr (keyed_kernel<F>) return f(op, keys, x);
   else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
   else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+}
+/// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
+template <class F>
+tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_inference && !keys.has(dispatch_key::transform_back)) return redispatch(op, keys.below(dispatch_key::inplace_or_view), x);
+  return run_kernel<F>(self, op, keys, x);
 }
 } // namespace detail
 
@@ -10118,7 +10288,8 @@ private:
   }
   template <class F>
   detail::registration_record kernel_record(dispatch_key key) const {
-    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
+    bool const eager = dispatch_key_set(key).has_any({dispatch_key::autograd_functionality, dispatch_key::inplace_or_view});
+    return {this, key, {eager ? &detail::run_unless_inference<F> : &detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
   void (*take_back_)(library const*) = nullptr;
@@ -11045,16 +11216,21 @@ public:
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
   index_t batch_size() const { return layer_->batch_size; }
   random_policy randomness() const { return layer_->random; }
+  /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between `transform` and `transform_back` do not, but those at
+  /// autocast (FS-3). A static interpreter says the same as `grad_interpreter<Lv>::keys`.
+  dispatch_key_set keys() const { return layer_->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
     return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
   }
 
-  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
+  /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put back: calls in it go to the next interpreter. The layer must be
+  /// the top one.
   template <class F>
   auto lower(F const& body) const {
-    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
-    popped const off(this_thread_state.transforms);
+    layer const* const top = this_thread_state.transforms.top;
+    if (!top || top->id != layer_->id) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    lowered const off;
     return body();
   }
   /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
@@ -11378,7 +11554,7 @@ struct boxed_dual_fn {
     auto const& in = *static_cast<dynamic_level*>(self->object);
     int const n = x.size() / 2;
     boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return joined(d.primal, full(d));
   }
   /// Tangents, zeros where there are none.
@@ -11399,7 +11575,7 @@ struct boxed_batched_fn {
     P closed;
     for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
     P const y = f(closed);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     P r;
     using T = std::remove_cvref_t<decltype(x[0])>;
     for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));
@@ -12581,7 +12757,7 @@ struct boxed_cond {
     ((x = joined(std::move(x), packs)), ...);
     boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
     if (!self) return call(x);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return call(x);
   }
 };
@@ -13189,7 +13365,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
   opened_args const o(*top, x);
   auto* const in = static_cast<dynamic_level*>(top->object);
-  popped const off(this_thread_state.transforms);
+  lowered const off;
   if (!o.any) return call_custom<>(f, o.inner);
   boxed_args r;
   if (std::strcmp(top->kind, "vmap") == 0) {
@@ -13206,7 +13382,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
     for (int k = 0; k < y.size(); ++k) r.push_back(c->constant_results >> k & 1 ? y[k] : in->close_dual(*in, y[k], dy[k]));
   } else {
     boxed_args const y = call_custom<>(f, o.inner);
-    if (!in->records()) return y;
+    if (!top->grad_mode) return y;
     std::vector<edge> edges;
     for (int k = 0; k < x.size(); ++k) edges.push_back(o.mine[static_cast<std::size_t>(k)] ? edge(x[k].history()) : edge());
     r = record_custom<T, false>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {
@@ -13863,6 +14039,7 @@ class dual_level_scope {
 public:
   dual_level_scope() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
     layer_.is_dual_level = true;
+    layer_.keys = {}; // part of eager autograd, whose kernels see a call once
     current() = &layer_;
   }
   dual_level_scope(dual_level_scope const&) = delete;
@@ -18143,7 +18320,7 @@ struct boxed_scan {
     boxed_hop const call{&scan_operator<>(), {f}, at()};
     boxed_args const x = joined(first, packs...);
     if (!self) return call(x);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return call(x);
   }
 
@@ -18209,7 +18386,7 @@ public:
       std::remove_cvref_t<decltype(x)> captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
       {
-        popped const off(this_thread_state.transforms);
+        lowered const off;
         primal = op.operands_of_step(primal, 0);
       }
       op.f = traced(op.f, primal, captures);
@@ -18227,7 +18404,7 @@ private:
       P real, captures;
       for (auto const& t : x) real.push_back(around.real(t));
       auto const below = [&](auto const& body) {
-        popped const off(this_thread_state.transforms);
+        lowered const off;
         temporarily_popped const further(around.hidden);
         return body();
       };

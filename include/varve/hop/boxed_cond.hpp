@@ -52,7 +52,7 @@ struct boxed_cond {
     ((x = joined(std::move(x), packs)), ...);
     boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
     if (!self) return call(x);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return call(x);
   }
 };

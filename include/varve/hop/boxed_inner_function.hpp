@@ -22,7 +22,7 @@ struct boxed_dual_fn {
     auto const& in = *static_cast<dynamic_level*>(self->object);
     int const n = x.size() / 2;
     boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return joined(d.primal, full(d));
   }
   /// Tangents, zeros where there are none.
@@ -43,7 +43,7 @@ struct boxed_batched_fn {
     P closed;
     for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
     P const y = f(closed);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     P r;
     using T = std::remove_cvref_t<decltype(x[0])>;
     for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));

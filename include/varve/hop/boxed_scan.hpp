@@ -64,7 +64,7 @@ struct boxed_scan {
     boxed_hop const call{&scan_operator<>(), {f}, at()};
     boxed_args const x = joined(first, packs...);
     if (!self) return call(x);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return call(x);
   }
 
@@ -130,7 +130,7 @@ public:
       std::remove_cvref_t<decltype(x)> captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
       {
-        popped const off(this_thread_state.transforms);
+        lowered const off;
         primal = op.operands_of_step(primal, 0);
       }
       op.f = traced(op.f, primal, captures);
@@ -148,7 +148,7 @@ private:
       P real, captures;
       for (auto const& t : x) real.push_back(around.real(t));
       auto const below = [&](auto const& body) {
-        popped const off(this_thread_state.transforms);
+        lowered const off;
         temporarily_popped const further(around.hidden);
         return body();
       };
