@@ -296,3 +296,69 @@ TEST_CASE("dual levels: tangents without a function, and gradients of both parts
   CHECK_THROWS_AS(fa::make_dual(vv::ones({2}, dtype::int64), t), vv::value_error);
   CHECK_THROWS_AS(fa::make_dual(x, vv::ones({3}, dtype::float64)), vv::shape_error);
 }
+
+TEST_CASE("dual levels: versions, no_grad, and gradients of both parts apart", "[autograd][forward_ad]") { // AG-S21, AG-29
+  namespace fa = vv::forward_ad;
+  tensor const foo = leaf(tensor{{1.0, 2.0}}), bar = leaf(tensor{{3.0, 4.0}});
+  fa::dual_level const on;
+  tensor const primal = vv::mul(foo, 1.0);
+  tensor const dual = fa::make_dual(primal, bar);
+  CHECK(dual.version() == primal.version());
+  vv::mul_(dual, 1.0);
+  CHECK((dual.version() == 1 && primal.version() == 1));
+  CHECK_FALSE(fa::unpack_dual(dual.detach()).tangent.defined());
+  {
+    vv::no_grad const off;
+    tensor const three = vv::mul(fa::make_dual(primal, bar), 3.0);
+    CHECK(difference(fa::unpack_dual(three).tangent, vv::mul(bar.detach(), 3.0), 0) == "");
+  }
+  auto const [p, t] = fa::unpack_dual(vv::mul(fa::make_dual(foo, bar), 1.0));
+  vv::sum(p).backward({}, true);
+  CHECK((elements(foo.grad()) == std::vector<double>{1, 1} && !bar.grad().defined()));
+  foo.zero_grad();
+  vv::sum(t).backward();
+  CHECK((elements(bar.grad()) == std::vector<double>{1, 1} && !foo.grad().defined()));
+}
+
+TEST_CASE("anomaly mode: a NaN found inside of another backward names both", "[autograd][anomaly]") { // AG-S31
+  struct inner : vv::function<inner> {
+    static tensor forward(tensor x) { return vv::clone(x); }
+    static auto setup_context(vv::function_context<1> ctx, std::tuple<tensor> const&, tensor const&) { return ctx; }
+    static tensor backward(vv::function_context<1>&, tensor g) { return vv::div(vv::mul(g, 0.0), 0.0); }
+  };
+  struct outer : vv::function<outer> {
+    static tensor forward(tensor x) { return vv::clone(x); }
+    static auto setup_context(vv::function_context<1> ctx, std::tuple<tensor> const& in, tensor const&) {
+      return ctx.save_for_backward(std::get<0>(in));
+    }
+    static tensor backward(vv::function_context<1, std::tuple<tensor>>&, tensor g) { return inner::apply(g); }
+  };
+  tensor const x = leaf(tensor{{1.0, 2.0}});
+  vv::anomaly_mode const on;
+  tensor const g = vv::autograd::grad<>({vv::sum(vv::mul(outer::apply(x), x))}, {x}, {}, {.create_graph = true})[0];
+  CHECK_THROWS_WITH(vv::sum(g).backward(),
+                    Catch::Contains("innerBackward returned nan in its 0th output") && Catch::Contains("outerBackward ran backward"));
+}
+
+TEST_CASE("hooks of several tensors: the first gradient, before those of what it was made of", "[autograd][hooks]") { // AG-S06
+  tensor const w1 = leaf(tensor{{2.0}}), w2 = leaf(tensor{{3.0}}), x = tensor{{1.0}};
+  std::vector<int> order;
+  auto const run = [&](bool keep_any, bool keep_tensor) {
+    order.clear();
+    tensor const h1 = vv::mul(w1, x), h2 = vv::mul(w2, h1);
+    tensor const o1 = vv::mul(h1, 2.0), o2 = vv::mul(h2, 2.0);
+    auto a = h1.register_hook([&](tensor const&) { order.push_back(0); });
+    auto c = h2.register_hook([&](tensor const&) { order.push_back(2); });
+    auto b = vv::autograd::register_multi_grad_hook(
+        std::vector<tensor>{h1, h2}, [&](tensor const&) { order.push_back(1); }, vv::autograd::multi_grad_hook_mode::any);
+    auto d = vv::autograd::register_multi_grad_hook(
+        std::vector<tensor>{o1, o2}, [&](tensor const&) { order.push_back(3); }, vv::autograd::multi_grad_hook_mode::any);
+    if (!keep_any) b.remove(), d.remove();
+    if (!keep_tensor) a.remove();
+    vv::sum(vv::add(o1, o2)).backward();
+    return order;
+  };
+  CHECK(run(true, true) == std::vector<int>{3, 2, 1, 0});
+  CHECK(run(false, true) == std::vector<int>{2, 0});
+  CHECK(run(false, false) == std::vector<int>{2});
+}

@@ -28,7 +28,7 @@ struct boxed_custom_call {
     return c;
   }
   boxed_args record(dynamic_level const& in, boxed_context const& c, boxed_args const& y, boxed_tracked const& t) const {
-    if (!in.records()) return y;
+    if (!self->grad_mode) return y;
     std::vector<edge> edges;
     for (auto const& x : *t.of) edges.push_back(mine(x) ? edge(x.history()) : edge());
     return record_custom<T, false>(f, c, std::move(edges), t.primal, y, [&](tensor const& v, edge const& e) { return in.tracked_value(v, e); });
@@ -88,7 +88,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
   auto const& in = *static_cast<dynamic_level*>(top->object);
-  popped const off(this_thread_state.transforms);
+  lowered const off;
   boxed_custom_call<T> const call{f, top};
   if (!any) return call(x);
   using rule = rules<typename boxed_custom_call<T>::tag>;

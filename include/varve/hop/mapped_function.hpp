@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/hop/pack.hpp>
 #include <varve/op/sum.hpp>
 #include <varve/rule/broadcasting.hpp>
 #include <varve/transform/scope.hpp>
@@ -12,21 +13,6 @@ template <class Y>
 constexpr auto as_flat_tuple(Y const& y) {
   if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
   else return std::tuple<Y>(y);
-}
-/// Operands together; a pack of tensors is that already.
-template <class... X>
-constexpr auto together(X const&... x) {
-  if constexpr ((std::is_same_v<X, boxed_args> && ...)) return (x, ...);
-  else return std::make_tuple(x...);
-}
-template <class F, class... X>
-constexpr auto spread(F const& f, std::tuple<X...> const& x) {
-  return std::apply(f, x);
-}
-template <class F, class P>
-  requires std::is_same_v<P, boxed_args>
-auto spread(F const& f, P const& x) {
-  return f(x);
 }
 /// The cotangent of an operand, from that which a mapped `backward` gave: for an operand that was not mapped the sum over the batch, for a mapped one with the batch in front.
 template <class V, class Flag, class Was, class N>
@@ -44,7 +30,7 @@ struct mapped_function {
   Batch batch;
 
   constexpr auto forward(auto const&... x) const {
-    return batch.run([&](auto const& b) { return b.open(spread([&](auto const&... v) { return f.forward(v...); }, b.operands(together(x...)))); });
+    return batch.run([&](auto const& b) { return b.open(spread([&](auto const&... v) { return f.forward(v...); }, b.operands(pack(x...)))); });
   }
   constexpr auto context(auto const& asked, auto const& x, auto const& y) const {
     return batch.run([&](auto const& b) { return b.open_context(f.context(asked, b.operands(x), b.close(y))); });
@@ -58,7 +44,7 @@ struct mapped_function {
   constexpr auto jvp(auto const& ctx, auto const&... t) const {
     return batch.run([&](auto const& b) {
       auto inner = b.close_context(ctx);
-      return b.open(spread([&](auto const&... v) { return f.jvp(inner, v...); }, b.operands(together(t...))));
+      return b.open(spread([&](auto const&... v) { return f.jvp(inner, v...); }, b.operands(pack(t...))));
     });
   }
 };
