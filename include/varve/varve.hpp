@@ -16,6 +16,7 @@
 #include <varve/fwd.hpp>
 #include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/fuse_tensors.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/linearize.hpp>
 #include <varve/graph/make_fx.hpp>

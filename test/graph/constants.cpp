@@ -13,6 +13,25 @@ void same(A const& a, B const& b) {
 }
 constexpr array<double, 2> one_two{1, 2};
 constexpr array<double, 2, 2> square{1, 2, 3, 4};
+constexpr auto miss = [](auto w, auto x, auto y) {
+  auto const d = vv::dot(w, x) - y;
+  return d * d;
+};
+struct counting : vv::dispatch_mode<counting> {
+  int calls = 0;
+  constexpr auto process(auto op, auto const&... args) {
+    ++calls;
+    return op(args...);
+  }
+};
+struct scaled : vv::function<scaled> {
+  static constexpr auto forward(auto x, auto c) { return vv::mul(x, c); }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)); }
+  static constexpr auto backward(auto& ctx, auto g) {
+    auto [x, c] = ctx.saved();
+    return std::tuple(vv::mul(g, c), vv::mul(g, x));
+  }
+};
 } // namespace
 
 TEST_CASE("constants: a number is stacked onto a traced value", "[fuse][constant]") {
@@ -52,6 +71,19 @@ TEST_CASE("constants: a plain cotangent, and arguments of grad and jvp that are 
   same(vv::fuse([](auto p) { return vv::jacrev([](auto x) { return square * x; })(p); })(one_two), std::vector{1.0, 0.0, 0.0, 2.0, 3.0, 0.0, 0.0, 4.0});
   same(vv::fuse([](auto p) { return vv::jacfwd([](auto x) { return vv::matmul(square, x); })(p); })(one_two), std::vector{1.0, 2.0, 3.0, 4.0});
   same(vv::fuse([](auto p) { return vv::grad(vv::closure([](auto x, auto q) { return vv::sum(vv::vmap([](auto e, auto s) { return e * e * s; }, vv::in_dims<0, vv::none>)(x, q)); }, p))(one_two); })(3.0), std::vector{6.0, 12.0});
+}
+TEST_CASE("constants: transforms of transforms, modes and custom functions", "[fuse][constant]") {
+  auto const per_sample = vv::fuse([](auto w) { return vv::vmap(vv::grad<0, 1>(miss), vv::in_dims<vv::none, 0, 0>)(w, square, array<double, 2>{1, -1}); })(one_two);
+  same(std::get<0>(per_sample), std::vector{8.0, 16.0, 72.0, 96.0});
+  same(std::get<1>(per_sample), std::vector{8.0, 16.0, 24.0, 48.0});
+  same(vv::fuse([](auto p) { return vv::vmap([](auto a, auto b) { return vv::vmap([](auto q, auto w) { return q * w; }, vv::in_dims<vv::none, 0>)(a, b); }, vv::in_dims<0, vv::none>)(one_two, p); })(one_two), std::vector{1.0, 2.0, 2.0, 4.0});
+  same(vv::fuse([](auto p) { return vv::hessian([](auto x) { return vv::sum(x * x * x * one_two); })(p); })(one_two), std::vector{6.0, 0.0, 0.0, 24.0});
+  auto const counted = vv::fuse([](auto p) {
+    counting mode;
+    return vv::with(mode, [&](auto e) { return e * p; }, one_two);
+  })(3.0);
+  same(counted, std::vector{3.0, 6.0});
+  same(vv::fuse([](auto p) { return vv::grad([](auto x) { return vv::sum(scaled::apply(x, one_two)); })(p); })(array<double, 2>{3, 4}), std::vector{1.0, 2.0});
 }
 TEST_CASE("constants: arrays in every operator", "[fuse][constant]") {
   array<float, 2, 2> const x{1, 2, 3, 4};

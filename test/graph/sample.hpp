@@ -2,7 +2,9 @@
 #pragma once
 #include <cmath>
 #include <varve/core/message.hpp>
+#include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/verify.hpp>
 #include <varve/kernel/math.hpp>
 #include <vector>
 
@@ -234,11 +236,13 @@ inline double argument_value(dtype t, std::size_t argument, std::size_t i) {
   return t == dtype::bool_ ? x > 0 : is_floating(t) ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(i * 7 % 3);
 }
 
-/// Greatest difference between the compiled program of `Make{}()` and the evaluator, relative to 1 + |expected|; NaN and wrong sizes are 1e9.
+/// Greatest difference between the compiled program of `Make{}()` and the evaluator, relative to 1 + |expected|; NaN, wrong sizes, and a pass that leaves a flaw are 1e9.
 template <class Make>
 double difference() {
   using P = loop::compiled<Make>;
   graph const g = Make{}();
+  graph const live = dce(g), folded = fold(live), merged = cse(folded);
+  if (!verify(g) || !verify(live) || !verify(folded) || !verify(merged) || !equal(optimize(g), dce(merged))) return 1e9;
   constexpr int arguments = static_cast<int>(Make{}().regions[0].inputs), results = static_cast<int>(P::value.used.results);
   std::vector<std::vector<double>> in;
   std::vector<std::vector<char>> raw, out;
