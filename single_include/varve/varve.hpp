@@ -1189,7 +1189,7 @@ inline bool single_threaded() {
 /// Count of owners, shared between threads.
 struct reference_count {
   std::atomic<std::uint32_t> n{1};
-  void add() {
+  VARVE_INLINE void add() {
     if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else n.fetch_add(1, std::memory_order_relaxed);
   }
@@ -1885,7 +1885,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   return r;
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
-inline dims const& tensor::sizes() const {
+VARVE_INLINE dims const& tensor::sizes() const {
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->sizes()) return *d;
   return block_->sizes;
@@ -2321,6 +2321,8 @@ struct layer {
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
   void* object = nullptr;
+  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
+  dispatch_key_set keys;
   /// Identity of the type of a mode, for rules registered for it.
   void const* type = nullptr;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
@@ -2625,10 +2627,10 @@ constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory
 /// What every operator has without registration: nothing happens at these keys.
 inline constexpr kernel_inventory built_in_fallbacks = [] {
   kernel_inventory f;
-  for (dispatch_key k : {dispatch_key::transform_back, dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
+  for (dispatch_key k : {dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
                          dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
     f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
+  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
   return f;
 }();
 /// The kernels of an operator that is defined by its rules.
@@ -2997,6 +2999,7 @@ tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args co
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 template <layer_stack thread_state::* Stack>
@@ -3018,7 +3021,6 @@ struct autograd_hooks {
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
 constexpr dispatch_table built_in_table() {
@@ -3030,6 +3032,7 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::cpu, {&call_kernel});
   place(t, dispatch_key::meta, {&call_meta});
   place(t, dispatch_key::transform, {&call_transform});
+  place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
   place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
@@ -4358,6 +4361,194 @@ inline op_table const* ops::find(char const* name) {
 
 } // namespace varve
 
+// ---- varve/dispatch/transform_keys.hpp
+namespace varve {
+
+/// The kinds of transform that a rule can be registered for (FS-16).
+enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
+constexpr char const* name(transform_type t) {
+  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
+  return names[static_cast<int>(t)];
+}
+
+/// The keys between `transform` and `transform_back` that implement a kind of transform: a kernel that a program registers there is part of what the transform does, and sees each
+/// call at each such layer (FS-3). `vmap` has none: its kernels are the `batch` rules. Functionalities only, whatever the backend. Constant time, usable in constant expressions.
+constexpr dispatch_key_set transform_keys(transform_type t) {
+  switch (t) {
+  case transform_type::grad:
+  case transform_type::jvp:
+    return {dispatch_key::autograd_functionality, dispatch_key::inplace_or_view};
+  case transform_type::functionalize:
+    return dispatch_key::functionalize;
+  default:
+    return {};
+  }
+}
+/// Keys that a call passes over while a layer processes it: all between `transform` and `transform_back` but the layer's own, and autocast, which every layer leaves on.
+constexpr dispatch_key_set passed_over(dispatch_key_set own) {
+  return dispatch_key_set::full().below(dispatch_key::transform).above(dispatch_key::transform_back) - own - dispatch_key_set(dispatch_key::autocast);
+}
+
+namespace detail {
+/// Of the keys of a layer the one whose kernel the layer itself is, unless a program registers another: autograd, functionalize.
+constexpr dispatch_key_set implementing(dispatch_key_set own) { return own - dispatch_key_set(dispatch_key::inplace_or_view); }
+
+/// Stands for a layer on the stack while a kernel that a program registered works for it, and keeps the keys that the caller included and excluded: what the layer hands down meets
+/// these again (FS-4). Only calls that have such a kernel make one.
+class processing_layer : layer {
+public:
+  explicit processing_layer(layer& l) : layer(l), of_(l), included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    process = &run;
+    record = nullptr; // calls go the long way
+    if (records) grad_mode = of_.grad_mode = this_thread_state.grad_mode;
+    set_top(this_thread_state.transforms, this);
+    this_thread_state.included |= dispatch_key::transform_back;
+    this_thread_state.excluded = (excluded_ - keys) | passed_over(keys); // its own are on even where the caller excluded them (FS-19)
+  }
+  processing_layer(processing_layer const&) = delete;
+  processing_layer& operator=(processing_layer const&) = delete;
+  ~processing_layer() {
+    set_top(this_thread_state.transforms, &of_);
+    this_thread_state.included = included_;
+    this_thread_state.excluded = excluded_;
+  }
+
+  /// Null when none stands for the layer.
+  static processing_layer const* of(layer const& l) { return l.process == &run ? static_cast<processing_layer const*>(&l) : nullptr; }
+  /// The caller's keys, but those of stacks, which are as full as they are now.
+  dispatch_key_set included() const {
+    constexpr dispatch_key_set stacks{dispatch_key::transform, dispatch_key::dispatch_mode, dispatch_key::pre_dispatch, dispatch_key::function_mode};
+    return (included_ - stacks) | (this_thread_state.included & stacks);
+  }
+  dispatch_key_set excluded() const { return excluded_; }
+  /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place of its own, nothing but lowering.
+  tensor finish(boxed_op const& op, boxed_args const& x, bool replaced) const;
+
+private:
+  static tensor run(layer& self, boxed_op const& op, boxed_args const& x) {
+    auto const& here = static_cast<processing_layer const&>(self);
+    return here.finish(op, x, this_thread_state.excluded.has_any(implementing(here.keys)));
+  }
+  layer& of_;
+  dispatch_key_set included_, excluded_;
+};
+} // namespace detail
+
+/// Takes the top transform off the stack, with the keys of the thread as they were when it was given the call (FS-4); on every exit all is put back (FS-5).
+class lowered {
+public:
+  lowered() : lowered(detail::processing_layer::of(*this_thread_state.transforms.top)) {}
+  layer& top() const { return off_.top(); }
+
+private:
+  explicit lowered(detail::processing_layer const* p) : keys_(p ? p->included() : this_thread_state.included, p ? p->excluded() : this_thread_state.excluded), off_(this_thread_state.transforms) {}
+  key_guard keys_;
+  popped off_;
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/transform_dispatch.hpp
+/// @file
+/// What happens to a boxed call at the keys `transform` and `transform_back`: the innermost transform of the thread processes it.
+namespace varve::detail {
+
+tensor call_boxed(boxed_op const& op, boxed_args const& x);
+
+/// Does a value belong to a transform that is still there to process it?
+inline bool is_alive(layer const* transforms, tensor const& t) {
+  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
+  return transforms;
+}
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
+  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (!(t.sizes() == t.inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
+    t = tensor(t.inner());
+  }
+  return t;
+}
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
+  for (auto const& t : x)
+    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind);
+  return op(x);
+}
+
+inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
+  key_guard const callers(included(), excluded());
+  if (records) of_.grad_mode = grad_mode;
+  if (!replaced) return op.table->eval ? of_.process(of_, op, x) : call_without_rules(*this, op, x);
+  boxed_args inside;
+  for (auto const& t : x) inside.push_back(t.defined() && t.is_wrapped() && t.layer() == id ? t.inner() : t);
+  tensor const y = op(inside);
+  return op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!') ? x[0] : y;
+}
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
+VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  dispatch_key_set keys = s.included | l.keys;
+  for (auto const& t : x) {
+    if (!t.defined()) continue;
+    tensor const* base = &t;
+    while (base->is_wrapped()) base = &base->inner();
+    keys |= base->keys();
+  }
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  if ((keys & backends).empty()) keys |= default_keys;
+  dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
+  keys = (keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded;
+  return keys & dispatch_key_set::full(); // histories are of the bottom
+}
+/// The end of the kernels of a transform: the rest of the call is the layer's own, unless one of them stood at the key that the layer implements.
+VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  layer* const top = this_thread_state.transforms.top;
+  processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
+  if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
+  dispatch_table const& t = table_of(op);
+  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+  dispatch_key_set const own = implementing(top->keys);
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  bool const passed = !own.empty() && !keys.has_any(own);
+  bool const replaced = passed && (t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  popped const off(this_thread_state.transforms);
+  return here->finish(op, x, replaced);
+}
+
+/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform` and `transform_back` as far as they concern it, by the composite
+/// that the operator is, or by the operator's rules (FS-3, FS-14).
+VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  bool dead = false;
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
+  if (dead) {
+    boxed_args plain;
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
+    return call_boxed(op, plain);
+  }
+  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
+  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
+    for (auto const& r : t.rules)
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+      if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
+      processing_layer const here(*s.transforms.top);
+      return redispatch(op, at, x);
+    }
+    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+    if (!op.table->eval) {
+      lowered const off;
+      return call_without_rules(off.top(), op, x);
+    }
+  }
+  popped const p(s.transforms);
+  return p.top().process(p.top(), op, x);
+}
+
+} // namespace varve::detail
+
 // ---- varve/dispatch/tensor_dispatch.hpp
 namespace varve {
 
@@ -4374,21 +4565,6 @@ tensor as_tensor(T v) {
 template <class T, index_t... D>
 tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
-}
-
-/// Does a value belong to a transform that is still there to process it?
-inline bool is_alive(layer const* transforms, tensor const& t) {
-  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
-  return transforms;
-}
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
-VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
-  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    if (!(t.sizes() == t.inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = tensor(t.inner());
-  }
-  return t;
 }
 
 /// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
@@ -4447,52 +4623,39 @@ inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
 VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
 
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
-VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
-  popped const p(this_thread_state.transforms);
-  for (auto const& t : x)
-    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
-  return op(x);
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8, MD-10). Undefined when all decline.
+inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
+  layer_stack* const stack = this_thread_state.next_mode();
+  if (!stack) return {};
+  popped const p(*stack);
+  tensor y = p.top().process(p.top(), op, x);
+  if (y.defined()) [[likely]]
+    return y;
+  return ask_modes(op, x);
 }
-
-/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
-VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
-  if (dead) {
-    boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
-    return call_boxed(op, plain);
-  }
-  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
-  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
-    for (auto const& r : t.rules)
-      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval) return call_without_rules(op, x);
-  }
-  popped const p(s.transforms);
-  return p.top().process(p.top(), op, x);
+[[noreturn]] VARVE_COLD inline void refuse_all_declined(boxed_op const& op) {
+  thread_state const& s = this_thread_state;
+  std::string tried;
+  auto const add = [&](layer_stack const& stack) {
+    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind);
+  };
+  add(s.modes);
+  for (layer_stack const& slot : s.infra) add(slot);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried + "), and no operand is of a subclass that could accept; let the process of one of them return a tensor, for instance op(args)").c_str());
 }
-
-/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
-/// operands (MD-10).
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses among the operands, who find all modes back (MD-10, MD-11).
 VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  layer_stack* const stack = s.next_mode();
-  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
-  layer const* asked = stack->top;
+  if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
     constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
     key_guard const off(s.included, s.excluded | above);
-    popped const p(*stack);
-    tensor y = p.top().process(p.top(), op, x);
+    tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
       return y;
   }
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept; let the mode's process return a tensor, for instance op(args)").c_str());
+  refuse_all_declined(op);
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
@@ -8007,6 +8170,7 @@ namespace varve {
 template <class Lv>
 struct grad_interpreter : Lv {
   static constexpr char const* kind = "grad";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::grad);
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
@@ -8037,6 +8201,7 @@ namespace varve {
 template <class Lv>
 struct jvp_interpreter : Lv {
   static constexpr char const* kind = "jvp";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::jvp);
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
@@ -8119,6 +8284,7 @@ namespace varve {
 template <class Lv, class N>
 struct vmap_interpreter : Lv {
   static constexpr char const* kind = "vmap";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::vmap);
   [[no_unique_address]] N n;
 
   template <class Op, class... X>
@@ -9022,6 +9188,32 @@ constexpr auto tree_leaves(T const& t) {
   else return std::tuple<T const&>(t);
 }
 
+namespace detail {
+template <class T>
+consteval std::size_t leaf_count() {
+  static_assert(!is_vector<T>, "varve: a std::vector has no number of leaves that the compiler knows; use std::array or std::tuple");
+  if constexpr (is_tree_node<T>) return []<std::size_t... K>(std::index_sequence<K...>) { return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0}); }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
+  else return 1;
+}
+} // namespace detail
+
+/// The tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of `tree_leaves`.
+template <class T, std::size_t First = 0, class L>
+constexpr auto tree_unflatten(L const& leaves) {
+  if constexpr (is_tree_node<T>) {
+    using E = detail::elements_of<T>;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) { return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First); }(std::make_index_sequence<I>{});
+      };
+      if constexpr (detail::tuple_node<T>) return detail::remake(std::type_identity<T>{}, tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+      else return [](auto const&... m) { return typename detail::remade_aggregate<T, std::remove_cvref_t<decltype(m)>...>::type{m...}; }(tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<E>>{});
+  } else {
+    return std::get<First>(leaves);
+  }
+}
+
 } // namespace varve
 
 // ---- varve/interpreter/tower.hpp
@@ -9174,6 +9366,7 @@ struct interpreter_layer : layer {
   I interpreter{};
   explicit interpreter_layer(layer_stack& stack) {
     kind = I::kind;
+    keys = I::keys;
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
@@ -9923,6 +10116,10 @@ private:
       else if (r.kernel.call) t.kernels.add(r.key);
       else t.kernels.skip(r.key);
     }
+    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+    if (!e.defined && !t.kernels.autograd && !t.kernels.composite_implicit)
+      for (int i = 1; i < dispatch_key_count; ++i)
+        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !t.kernels.has(k)) t.kernels.skip(k);
     auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
       for (auto const& r : e.records)
         if (r.key == k && r.kernel.call) return &r.kernel;
@@ -9982,13 +10179,6 @@ private:
 namespace varve {
 
 class interpreter;
-/// The kinds of transform that a rule can be registered for (FS-16).
-enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
-constexpr char const* name(transform_type t) {
-  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
-  return names[static_cast<int>(t)];
-}
-
 namespace detail {
 template <class F>
 struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
@@ -10040,6 +10230,12 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
   if constexpr (keyed_kernel<F>) return f(op, keys, x);
   else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
   else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+}
+/// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
+template <class F>
+tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_inference && !keys.has(dispatch_key::transform_back)) return redispatch(op, keys.below(dispatch_key::inplace_or_view), x);
+  return run_kernel<F>(self, op, keys, x);
 }
 } // namespace detail
 
@@ -10128,7 +10324,8 @@ private:
   }
   template <class F>
   detail::registration_record kernel_record(dispatch_key key) const {
-    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
+    bool const eager = dispatch_key_set(key).has_any({dispatch_key::autograd_functionality, dispatch_key::inplace_or_view});
+    return {this, key, {eager ? &detail::run_unless_inference<F> : &detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
   void (*take_back_)(library const*) = nullptr;
@@ -10167,11 +10364,12 @@ class higher_order_operator;
 struct boxed_hop {
   higher_order_operator* op;
   std::vector<boxed_function> functions;
+  attributes at{};
   char const* name() const;
   /// The same call of other functions.
   template <class = void>
   boxed_hop with(std::vector<boxed_function> f) const {
-    return {op, std::move(f)};
+    return {op, std::move(f), at};
   }
   /// Lowers: hands the call to the next interpreter of the thread.
   template <class = void>
@@ -10252,8 +10450,8 @@ public:
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
 
   template <class = void>
-  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) {
-    return call({this, std::move(functions)}, x);
+  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x, attributes const& at = {}) {
+    return call({this, std::move(functions), at}, x);
   }
   /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
   template <class = void>
@@ -10876,7 +11074,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
-      at(n) = (*hop)(std::move(functions), x);
+      at(n) = (*hop)(std::move(functions), x, nd.at);
     } else if (std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
@@ -11012,33 +11210,39 @@ public:
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
-  /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
-  constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
+  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the union in order of first use. Results are as those of the first.
+  constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count, graph_builder& a, graph_builder* b = nullptr) {
     list<int> all(operands, operands + count), lifted;
-    for (graph_builder const* f : {&a, &b})
-      for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
+    int const functions = b ? 2 : 1;
+    graph_builder* const inner[] = {&a, b};
+    for (int q = 0; q < functions; ++q)
+      for (std::size_t k = 0; k < inner[q]->lifted_.size(); k += 2) {
         bool known = false;
-        for (int id : lifted) known = known || id == f->lifted_[k];
-        if (!known) lifted.push_back(f->lifted_[k]);
+        for (int id : lifted) known = known || id == inner[q]->lifted_[k];
+        if (!known) lifted.push_back(inner[q]->lifted_[k]);
       }
     for (int id : lifted) all.push_back(id);
-    a.take_inputs(lifted, *this);
-    b.take_inputs(lifted, *this);
-    graph const ga = a.finish(), gb = b.finish();
-    int const first = 1 + static_cast<int>(inner_.regions.size());
-    int const rest_of_b = 2 + static_cast<int>(ga.regions.size()) - 1;
-    detail::append(inner_, ga, 0, 1, first + 2);
-    detail::append(inner_, gb, 0, 1, first + rest_of_b);
-    detail::append(inner_, ga, 1, static_cast<int>(ga.regions.size()), first + 2);
-    detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), first + rest_of_b);
+    for (int q = 0; q < functions; ++q) inner[q]->take_inputs(lifted, *this);
+    graph const ga = a.finish();
+    int const first = 1 + static_cast<int>(inner_.regions.size()), rest = first + functions, inside_a = static_cast<int>(ga.regions.size());
+    detail::append(inner_, ga, 0, 1, rest);
+    if (b) { // a named graph: g++ 12 loses temporaries that hold storage
+      graph const gb = b->finish();
+      int const rest_of_b = rest + inside_a - 1;
+      detail::append(inner_, gb, 0, 1, rest_of_b);
+      detail::append(inner_, ga, 1, inside_a, rest);
+      detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), rest_of_b);
+    } else {
+      detail::append(inner_, ga, 1, inside_a, rest);
+    }
     meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
-    int const id = emit(op, {}, all.data(), static_cast<int>(all.size()), out);
+    int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
     nodes_[static_cast<std::size_t>(id)].regions_first = first;
-    nodes_[static_cast<std::size_t>(id)].regions_count = 2;
+    nodes_[static_cast<std::size_t>(id)].regions_count = functions;
     several_ = static_cast<int>(ga.results.size());
     return id;
   }
-  /// The k-th result of a node just written by `emit_branches`.
+  /// The k-th result of a node just written by `emit_functions`.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) return id;
     return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
@@ -11113,16 +11317,21 @@ public:
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
   index_t batch_size() const { return layer_->batch_size; }
   random_policy randomness() const { return layer_->random; }
+  /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between `transform` and `transform_back` do not, but those at
+  /// autocast (FS-3). A static interpreter says the same as `grad_interpreter<Lv>::keys`.
+  dispatch_key_set keys() const { return layer_->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
     return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
   }
 
-  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
+  /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put back: calls in it go to the next interpreter. The layer must be
+  /// the top one.
   template <class F>
   auto lower(F const& body) const {
-    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
-    popped const off(this_thread_state.transforms);
+    layer const* const top = this_thread_state.transforms.top;
+    if (!top || top->id != layer_->id) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    lowered const off;
     return body();
   }
   /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
@@ -11279,7 +11488,7 @@ struct trace_layer : layer {
     trace_layer on_false(*this);
     trace_into(on_false, 1);
     bool const first = static_cast<bool>(real(x[0]));
-    int const node = builder.emit_branches(handle, ids.data(), static_cast<int>(ids.size()), on_true.builder, on_false.builder);
+    int const node = builder.emit_functions(handle, {}, ids.data(), static_cast<int>(ids.size()), on_true.builder, &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const& v = values[first ? 0 : 1][k];
@@ -11339,6 +11548,220 @@ template <class F>
 constexpr auto make_fx(F f) {
   return make_fx_function<F>{f};
 }
+
+} // namespace varve
+
+// ---- varve/hop/pack.hpp
+/// @file
+/// The operands or results of a higher-order operator as one value, so that its rules are one text for both worlds: a tuple of static values, whose
+/// counts are constants, or `boxed_args`, whose counts are numbers.
+namespace varve {
+
+/// A pack as a flat tree.
+template <class F, class... P>
+requires(std::is_same_v<P, boxed_args>&&...) boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
+  boxed_args r;
+  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
+  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
+  return r;
+}
+
+namespace detail {
+/// A number of values that the compiler knows; calculated with as if it were an int.
+template <int N>
+struct count_t : std::integral_constant<int, N> {};
+template <int A, int B>
+constexpr count_t<A + B> operator+(count_t<A>, count_t<B>) {
+  return {};
+}
+template <int A, int B>
+constexpr count_t<A - B> operator-(count_t<A>, count_t<B>) {
+  return {};
+}
+
+template <class P>
+inline constexpr bool is_pack = std::is_same_v<P, boxed_args>;
+template <class... V>
+inline constexpr bool is_pack<std::tuple<V...>> = true;
+
+template <class... V>
+constexpr std::tuple<V...> pack(V const&... v) {
+  return std::tuple<V...>(v...);
+}
+inline boxed_args const& pack(boxed_args const& x) { return x; }
+
+template <class... V>
+constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> const&) {
+  return {};
+}
+inline int count_of(boxed_args const& x) { return x.size(); }
+template <int N>
+constexpr count_t<N / 2> half(count_t<N>) {
+  return {};
+}
+constexpr int half(int n) { return n / 2; }
+
+/// Operands [from, to) of a call.
+template <class... V, int From, int To>
+constexpr auto part(std::tuple<V...> const& x, count_t<From>, count_t<To>) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) { return pack(std::get<From + K>(x)...); }
+  (std::make_index_sequence<static_cast<std::size_t>(To - From)>{});
+}
+inline boxed_args part(boxed_args const& x, int from, int to) {
+  boxed_args r;
+  for (int k = from; k < to; ++k) r.push_back(x[k]);
+  return r;
+}
+
+template <class... A, class... P>
+constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
+  return std::tuple_cat(x, y...);
+}
+template <class... P>
+requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
+  auto const add = [&](boxed_args const& p) {
+    for (auto const& t : p) x.push_back(t);
+  };
+  (add(y), ...);
+  return x;
+}
+
+/// A function of the values in a pack.
+template <class F, class... V>
+constexpr auto spread(F const& f, std::tuple<V...> const& x) {
+  return call_with(f, x);
+}
+template <class F>
+boxed_args spread(F const& f, boxed_args const& x) {
+  return f(x);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/boxed_inner_function.hpp
+/// @file
+/// The functions of higher-order operators on tensors, as run-time interpreters hand them down, and the recording of such calls.
+namespace varve {
+
+namespace detail {
+/// Runs a function on duals: (primals..., tangents...) to the same of its results. The layer is put back around what runs, so that what it captures of it is alive.
+struct boxed_dual_fn {
+  layer* self;
+  boxed_function f;
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    auto const& in = *static_cast<dynamic_level*>(self->object);
+    int const n = x.size() / 2;
+    boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
+    lowered const off;
+    return joined(d.primal, full(d));
+  }
+  /// Tangents, zeros where there are none.
+  template <class D>
+  static boxed_args full(D const& d) {
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+  }
+};
+/// Runs a function on operands some of which are mapped; every result comes out mapped.
+struct boxed_batched_fn {
+  layer* self;
+  boxed_function f;
+  std::vector<bool> mapped; // which operands are
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    auto const& in = *static_cast<dynamic_level*>(self->object);
+    P closed;
+    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
+    P const y = f(closed);
+    lowered const off;
+    P r;
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));
+    return r;
+  }
+};
+/// (operands, cotangents of the results, of which those of floating ones are read) to the cotangents of the operands, by running the function again in reverse mode.
+struct boxed_pull_fn {
+  boxed_function f;
+  int operands;
+  template <class P>
+  P operator()(P const& x) const {
+    dynamic_reverse_scope<> scope;
+    P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
+    P const y = scope.run([&] { return f(in); });
+    boxed_args floating, g;
+    for (int k = 0; k < y.size(); ++k) {
+      if (!is_floating(y[k].dtype())) continue;
+      floating.push_back(y[k]);
+      g.push_back(x[operands + k]);
+    }
+    scope.backward(floating, g);
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+  }
+};
+/// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
+/// What the function captures joins `captures`, which stand behind the operands of the graph's function.
+/// `hidden` layers see nothing of it.
+template <class = void>
+boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1) {
+  trace_layer l;
+  l.captures = &captures;
+  l.hidden = hidden;
+  boxed_args in;
+  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
+  pushed const on(this_thread_state.transforms, l);
+  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
+  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
+    boxed_args a = part(all, 0, n);
+    for (int k : order) a.push_back(all[n + k]);
+    return interpret(g, a);
+  };
+}
+
+/// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
+template <class Op, class T = tensor>
+struct boxed_hop_pull {
+  Op op;
+  boxed_args pred, y, operands;
+
+  boxed_args operator()(boxed_args const& out, bool const*) const {
+    boxed_args g;
+    bool any = false;
+    for (int k = 0; k < y.size(); ++k) {
+      any = any || out[k].defined();
+      g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
+    }
+    if (!any) return {};
+    return [&](auto const& o) -> boxed_args { return rules<typename Op::tag>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
+  }
+  void release() { pred = y = operands = boxed_args(); }
+  static constexpr bool released = true; // its values are freed
+};
+/// A run-time `grad` that records such calls.
+template <class = void>
+struct recording_level : dynamic_level {
+  template <class I, class Op, class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
+  boxed_args record_hop(I const&, Op op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
+    if (!t.any || !records()) return y;
+    std::vector<edge> edges;
+    for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
+    op.self = nullptr; // the pull runs when the layer is gone
+    edge const n = edge_to(record_function(boxed_hop_pull<Op>{op, p, y, t.primal}, std::move(edges), y.size(), Op::backward_name));
+    std::uint32_t k = 0;
+    return tree_map([&](tensor const& v) { edge const e(n.to(), k++); return is_floating(v.dtype()) ? tracked_value(v, e) : v; }, y);
+  }
+};
+/// The leaves of a tree as operands.
+template <class Y>
+boxed_args flatten(Y const& y) {
+  boxed_args r;
+  tree_for_each([&](auto const& v) { r.push_back(as_tensor(plain(v))); }, y);
+  return r;
+}
+} // namespace detail
 
 } // namespace varve
 
@@ -11588,6 +12011,17 @@ namespace varve {
 template <class Tag>
 inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
 
+namespace detail {
+/// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
+template <class F, std::size_t... K>
+constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
+  std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
+  auto const y = call_with(f, in);
+  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v, &b))); }, y);
+  return tree_map([](auto const& v) { return meta_of(v); }, y);
+}
+} // namespace detail
+
 /// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions capture of the functions around them become
 /// further operands, the union over both, in the same order for both (CD-4, SL-9).
 template <class Tag, class Op, class P, class... X>
@@ -11595,26 +12029,54 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder& outer = detail::as_proxy(p).builder->current();
   int const pred = detail::node_in(outer, detail::as_proxy(p));
   meta const metas[] = {meta_of(x)..., meta{}};
-  auto trace_into = [&](graph_builder& b, auto const& f) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
-      auto const y = detail::call_with(f, in);
-      tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v, &b))); }, y);
-      return tree_map([](auto const& v) { return meta_of(v); }, y);
-    }(std::index_sequence_for<X...>{});
-  };
   graph_builder on_true(&outer);
-  auto const shapes = trace_into(on_true, op.on_true);
+  auto const shapes = detail::trace_into(on_true, op.on_true, metas, std::index_sequence_for<X...>{});
   on_true.close();
   graph_builder on_false(&outer);
-  auto const other = trace_into(on_false, op.on_false);
+  auto const other = detail::trace_into(on_false, op.on_false, metas, std::index_sequence_for<X...>{});
   on_false.close();
   static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
   tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
   int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
-  int const id = outer.emit_branches(&hop_handle<Tag>, operands, 1 + static_cast<int>(sizeof...(X)), on_true, on_false);
+  int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
+}
+
+/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
+template <class Tag, class Op, class... X>
+constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
+  graph_builder* const near = detail::trace_of_all(x...);
+  if (!near) refuse::argument_is_invalid("trace", "a loop over constants alone was met while tracing; pass one of them as an argument");
+  graph_builder& outer = *near;
+  constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
+  meta metas[] = {meta_of(x)...};
+  index_t const n = to_dims(op.length)[0];
+  for (int k = 0; k < static_cast<int>(sizeof...(X)); ++k) {
+    metas[k].number = false;
+    if (k >= carried && k < carried + scanned) metas[k].sizes.erase(0);
+  }
+  graph_builder step(&outer);
+  auto const shapes = detail::trace_into(step, op.f, metas, std::index_sequence_for<X...>{});
+  step.close();
+  int at = 0;
+  auto const result = tree_map(
+      [&](meta const& m) {
+        int const k = at++;
+        if (k >= carried) {
+          meta all = m;
+          all.sizes.insert(0, n);
+          return all;
+        }
+        if (!(m.sizes == metas[k].sizes)) refuse::shapes_do_not_match("scan (a carried value before and after a step)", metas[k].sizes, m.sizes);
+        if (m.type != metas[k].type) refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(m.type));
+        return metas[k];
+      },
+      shapes);
+  int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
+  int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
+  int k = 0;
+  return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);
 }
 
 } // namespace varve
@@ -12176,6 +12638,91 @@ constexpr auto vjp(F f, X const&... x) {
 
 } // namespace varve
 
+// ---- varve/hop/inner_function.hpp
+/// @file
+/// The functions of higher-order operators as interpreters hand them down: on duals, in reverse, on mapped values, with a mode put back around them.
+namespace varve::detail {
+
+template <class D>
+constexpr auto full_tangent(D const& d) {
+  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  else return d.tangent;
+}
+
+/// Runs a function on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
+template <class I, class F>
+struct dual_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
+      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+  template <class Y>
+  static constexpr auto as_tuple(Y const& y) {
+    if constexpr (is_tree_node<Y>) return y;
+    else return std::tuple<Y>(y);
+  }
+};
+
+/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function again in reverse mode.
+template <std::size_t N, class F>
+struct pull_fn {
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
+      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
+      auto const run = vjp(with_captures, nth<K>(x...)...);
+      auto const g = [&] {
+        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
+        else return std::make_tuple(nth<N + G>(x...)...);
+      }();
+      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
+    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
+  }
+  template <std::size_t M, class G, class... V>
+  static constexpr auto first(G const& f, V const&... v) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
+  }
+  template <class C, class X>
+  static constexpr auto or_zeros(C const& c, X const& x) {
+    if constexpr (is_none<C>) return zeros_like(x);
+    else return c;
+  }
+};
+
+/// Runs a function on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
+template <class I, class F>
+struct reentering_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
+  }
+};
+/// Runs a function on operands some of which are mapped; every result comes out mapped.
+template <class I, class F, class... Flag>
+struct batched_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    auto const close = [&](auto flag, auto const& v) {
+      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+      else return v;
+    };
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
+  }
+};
+
+} // namespace varve::detail
+
 // ---- varve/hop/cond.hpp
 namespace varve {
 
@@ -12185,12 +12732,6 @@ struct cond_t {
 };
 
 namespace detail {
-template <class I, class F>
-struct dual_fn;
-template <std::size_t N, class F>
-struct pull_fn;
-template <class I, class F, class... Flag>
-struct batched_fn;
 /// The results of both branches must be of one shape and dtype.
 template <class U, class V>
 constexpr void require_alike(U const& u, V const& v) {
@@ -12200,11 +12741,6 @@ constexpr void require_alike(U const& u, V const& v) {
     if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
     if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
   }
-}
-template <class D>
-constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
-  else return d.tangent;
 }
 } // namespace detail
 
@@ -12264,80 +12800,6 @@ struct cond_call {
 };
 template <class T, class F>
 inline constexpr bool is_hop<cond_call<T, F>> = true;
-
-namespace detail {
-/// Runs a branch on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
-template <class I, class F>
-struct dual_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
-    }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-  template <class Y>
-  static constexpr auto as_tuple(Y const& y) {
-    if constexpr (is_tree_node<Y>) return y;
-    else return std::tuple<Y>(y);
-  }
-};
-
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the branch again in reverse mode.
-template <std::size_t N, class F>
-struct pull_fn {
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
-      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
-      auto const run = vjp(with_captures, nth<K>(x...)...);
-      auto const g = [&] {
-        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
-        else return std::make_tuple(nth<N + G>(x...)...);
-      }();
-      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
-    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
-  }
-  template <std::size_t M, class G, class... V>
-  static constexpr auto first(G const& f, V const&... v) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
-  }
-  template <class C, class X>
-  static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
-    else return c;
-  }
-};
-
-/// Runs a branch on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
-template <class I, class F>
-struct reentering_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
-  }
-};
-/// Runs a branch on operands some of which are mapped; every result comes out mapped.
-template <class I, class F, class... Flag>
-struct batched_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    auto const close = [&](auto flag, auto const& v) {
-      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
-      else return v;
-    };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
-  }
-};
-} // namespace detail
 
 /// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
 /// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).
@@ -12426,105 +12888,13 @@ constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&
 namespace varve {
 
 namespace detail {
-inline boxed_args part(boxed_args const& x, int from, int to) {
-  boxed_args r;
-  for (int k = from; k < to; ++k) r.push_back(x[k]);
-  return r;
-}
-inline boxed_args joined(boxed_args x, boxed_args const& y) {
-  for (auto const& t : y) x.push_back(t);
-  return x;
-}
-} // namespace detail
-/// A pack as a flat tree.
-template <class F, class... P>
-  requires(std::is_same_v<P, boxed_args> && ...)
-boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
-  boxed_args r;
-  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
-  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
-  return r;
-}
-
-namespace detail {
 template <class = void>
 higher_order_operator& cond_operator();
-
-/// Runs a branch on duals: (primals..., tangents...) to the same of its results. The layer is put back around what runs, so that what the branch captures of it is alive.
-struct boxed_dual_fn {
-  layer* self;
-  boxed_function f;
-  template <class P>
-  P operator()(P const& x) const {
-    reentered const on(this_thread_state.transforms, *self);
-    auto const& in = *static_cast<dynamic_level*>(self->object);
-    int const n = x.size() / 2;
-    boxed_dual const d = in.open_dual(f(tree_map([&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    popped const off(this_thread_state.transforms);
-    return joined(d.primal, full(d));
-  }
-  /// Tangents, zeros where there are none.
-  template <class D>
-  static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
-  }
-};
-/// Runs a branch on operands some of which are mapped; every result comes out mapped.
-struct boxed_batched_fn {
-  layer* self;
-  boxed_function f;
-  std::vector<bool> mapped; // which operands are
-  template <class P>
-  P operator()(P const& x) const {
-    reentered const on(this_thread_state.transforms, *self);
-    auto const& in = *static_cast<dynamic_level*>(self->object);
-    P closed;
-    for (int k = 0; k < x.size(); ++k) closed.push_back(in.close_batched(in, operand<tensor, bool>{x[k], mapped[static_cast<std::size_t>(k)]}));
-    P const y = f(closed);
-    popped const off(this_thread_state.transforms);
-    P r;
-    using T = std::remove_cvref_t<decltype(x[0])>;
-    for (auto const& t : y) r.push_back(materialize(in.mine(t) ? operand<T, bool>{t.inner(), true} : operand<T, bool>{t, false}, dims{self->batch_size}));
-    return r;
-  }
-};
-/// (operands, cotangents of the floating results) to the cotangents of the operands, by running the branch again in reverse mode.
-struct boxed_pull_fn {
-  boxed_function f;
-  int operands;
-  template <class P>
-  P operator()(P const& x) const {
-    dynamic_reverse_scope<> scope;
-    P const in = tree_map([&](tensor const& t) { return is_floating(t.dtype()) ? scope.track(t) : t; }, part(x, 0, operands));
-    P const y = scope.run([&] { return f(in); });
-    boxed_args floating;
-    for (auto const& t : y)
-      if (is_floating(t.dtype())) floating.push_back(t);
-    scope.backward(floating, part(x, operands, x.size()));
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
-  }
-};
-/// A branch as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
-/// What the branch captures joins `captures`, which stand behind the operands of the graph's function.
-template <class = void>
-boxed_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures) {
-  trace_layer l;
-  l.captures = &captures;
-  l.hidden = 1;
-  boxed_args in;
-  for (auto const& t : x) in.push_back(l.wrap(t, l.builder.input({t.dtype(), t.sizes()})));
-  pushed const on(this_thread_state.transforms, l);
-  for (auto const& t : f(in)) l.builder.result(l.node_of(t));
-  return [g = l.builder.finish(), order = l.captured(), n = x.size()](boxed_args const& all) {
-    boxed_args a = part(all, 0, n);
-    for (int k : order) a.push_back(all[n + k]);
-    return interpret(g, a);
-  };
-}
 
 /// A call with its functions; calling it lowers from the layer `self`.
 struct boxed_cond {
   using tag = cond_t;
+  static constexpr char const* backward_name = "CondBackward";
   boxed_function on_true, on_false;
   layer* self = nullptr;
 
@@ -12562,41 +12932,8 @@ struct boxed_cond {
     ((x = joined(std::move(x), packs)), ...);
     boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
     if (!self) return call(x);
-    popped const off(this_thread_state.transforms);
+    lowered const off;
     return call(x);
-  }
-};
-
-/// The pullback of a recorded call: the cotangents of all operands at once (HO-12).
-template <class T = tensor>
-struct boxed_hop_pull {
-  boxed_cond op;
-  boxed_args pred, y, operands;
-
-  boxed_args operator()(boxed_args const& out, bool const*) const {
-    boxed_args g;
-    bool any = false;
-    for (int k = 0; k < y.size(); ++k) {
-      any = any || out[k].defined();
-      if (is_floating(y[k].dtype())) g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
-    }
-    if (!any) return {};
-    return [&](auto const& o) -> boxed_args { return rules<cond_t>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
-  }
-  void release() { pred = y = operands = boxed_args(); }
-  static constexpr bool released = true; // its values are freed
-};
-/// A run-time `grad` that records such calls.
-template <class = void>
-struct recording_level : dynamic_level {
-  template <class I, class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
-  boxed_args record_hop(I const&, boxed_cond const& op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
-    if (!t.any || !records()) return y;
-    std::vector<edge> edges;
-    for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
-    edge const n = edge_to(record_function(boxed_hop_pull<>{boxed_cond{op.on_true, op.on_false}, p, y, t.primal}, std::move(edges), y.size(), "CondBackward"));
-    std::uint32_t k = 0;
-    return tree_map([&](tensor const& v) { edge const e(n.to(), k++); return is_floating(v.dtype()) ? tracked_value(v, e) : v; }, y);
   }
 };
 
@@ -12637,12 +12974,6 @@ higher_order_operator& cond_operator() {
   return *op;
 }
 
-template <class Y>
-boxed_args flatten(Y const& y) {
-  boxed_args r;
-  tree_for_each([&](auto const& v) { r.push_back(as_tensor(plain(v))); }, y);
-  return r;
-}
 /// Does anything watch the call but transforms for whom the predicate has one value? Then the branch can run as C++ would run it.
 inline bool is_decided(tensor const& p) {
   if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
@@ -13209,7 +13540,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
   opened_args const o(*top, x);
   auto* const in = static_cast<dynamic_level*>(top->object);
-  popped const off(this_thread_state.transforms);
+  lowered const off;
   if (!o.any) return call_custom<>(f, o.inner);
   boxed_args r;
   if (std::strcmp(top->kind, "vmap") == 0) {
@@ -13226,7 +13557,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
     for (int k = 0; k < y.size(); ++k) r.push_back(c->constant_results >> k & 1 ? y[k] : in->close_dual(*in, y[k], dy[k]));
   } else {
     boxed_args const y = call_custom<>(f, o.inner);
-    if (!in->records()) return y;
+    if (!top->grad_mode) return y;
     std::vector<edge> edges;
     for (int k = 0; k < x.size(); ++k) edges.push_back(o.mine[static_cast<std::size_t>(k)] ? edge(x[k].history()) : edge());
     r = record_custom<T, false>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {
@@ -13889,6 +14220,7 @@ class dual_level_scope {
 public:
   dual_level_scope() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
     layer_.is_dual_level = true;
+    layer_.keys = {}; // part of eager autograd, whose kernels see a call once
     current() = &layer_;
   }
   dual_level_scope(dual_level_scope const&) = delete;
@@ -14302,7 +14634,7 @@ namespace varve {
 enum class known : unsigned char {
   placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, one_hot, arange, cond, getitem, other
+  gather, scatter_add, one_hot, arange, cond, scan, getitem, other
 };
 
 namespace detail {
@@ -14319,7 +14651,7 @@ inline constexpr known_name known_pointwise[] = {
 inline constexpr known_name known_others[] = {
     {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
     {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"getitem", known::getitem},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"scan", known::scan}, {"getitem", known::getitem},
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
@@ -14455,9 +14787,10 @@ struct body {
 inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
 
 /// One unit of execution.
-enum class stage_kind : unsigned char { loops, fill, matmul, call, branch };
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
+/// `scan`: likewise without a predicate; behind the results come second buffers of what is carried.
 struct stage {
   stage_kind kind;
   int number;
@@ -14472,7 +14805,7 @@ struct call_info {
   known what = known::other;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
 };
 
 /// A planned graph while it is being made.
@@ -16016,11 +16349,12 @@ constexpr void place_in_arena(program& p) {
     stage const& st = p.stages[s];
     int const now = static_cast<int>(s);
     touch(st.out, now);
-    if (st.kind == stage_kind::branch) {
+    if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
+      int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
       touch(st.in[0], now);
       for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
-      for (int k = 0; k < c.results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
+      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
       continue;
     }
     for (int b : st.in) touch(b, now);
@@ -16419,6 +16753,7 @@ private:
     case known::scatter_add:
     case known::argmax:
     case known::cond:
+    case known::scan:
     case known::getitem:
     case known::other: r = role::call; break;
     default: break;
@@ -16907,6 +17242,10 @@ private:
     while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
     return n;
   }
+  constexpr int new_buffer(meta const& m, index_t rows) {
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
   constexpr int new_buffer(node const& n, place where, index_t number) {
     p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
     return static_cast<int>(p.buffers.size()) - 1;
@@ -17026,31 +17365,34 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  constexpr void branch(int n) {
+  /// A branch, whose operand 0 is the predicate, or a scan.
+  constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
+    bool const loop = what[n] == known::scan;
+    int const first = loop ? 0 : 1;
     stage s = blank_stage;
-    s.kind = stage_kind::branch;
+    s.kind = loop ? stage_kind::scan : stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.region = nd.regions_first, c.operands = nd.count - 1, c.results = r.result_count;
-    s.in[0] = buffer_of[base(input(nd, 0))];
+    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
+    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = 1; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
+    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
     for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
       if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
         p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    for (int k = 0; k < c.results; ++k) { // results nobody uses are written all the same
-      int const result = g.results[r.result_first + k];
-      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[result], place::arena, 0);
-    }
+    index_t const carried = loop ? nd.at[0][0] : c.results;
+    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
+      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);
   }
   constexpr void call(int n) {
-    if (what[n] == known::cond) return branch(n);
+    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
     node const& nd = g.nodes[n];
     stage s = blank_stage;
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
@@ -17130,6 +17472,34 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 }
 } // namespace detail
 
+namespace detail {
+/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+template <class P, int S, int... A, int... Q>
+VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+  constexpr stage s = P::value.stages[S];
+  constexpr call_info c = P::value.calls[s.number];
+  constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
+  constexpr index_t n = c.at[1][0];
+  using sub = compiled<region_of<typename P::make, c.region>>;
+  constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
+  constexpr index_t argument_step[] = {(A >= carried && A < walked ? bytes(s.in[1] + A) / (n ? n : 1) : 0)...};
+  constexpr index_t result_step[] = {(Q >= carried ? bytes(s.in[2] + Q) / (n ? n : 1) : 0)...};
+  memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
+  void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
+  void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
+  if constexpr (n % 2) std::swap(here, there); // the last step leaves it where it is wanted
+  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
+  for (index_t k = 0; k < n; ++k) {
+    index_t const row = c.at[0][2] ? n - 1 - k : k;
+    loop::run<sub, sizeof...(A), sizeof...(Q)>(
+        {{(A < carried ? here[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+         {(Q < carried ? there[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+         nullptr});
+    std::swap(here, there);
+  }
+}
+} // namespace detail
+
 /// Executes stage `S` of program `P`.
 template <class P, int S>
 VARVE_INLINE void run_stage(auto const& mem) {
@@ -17145,6 +17515,9 @@ VARVE_INLINE void run_stage(auto const& mem) {
     using results = std::make_integer_sequence<int, c.results>;
     if (*address<P, s.in[0]>(mem)) detail::run_region<P, S, c.region>(mem, operands{}, results{});
     else detail::run_region<P, S, c.region + 1>(mem, operands{}, results{});
+  } else if constexpr (s.kind == stage_kind::scan) {
+    constexpr call_info c = P::value.calls[s.number];
+    detail::run_scan<P, S>(mem, std::make_integer_sequence<int, c.operands>{}, std::make_integer_sequence<int, c.results>{});
   } else {
     call<P, S>(mem);
   }
@@ -17854,6 +18227,991 @@ constexpr verdict verify(graph_view g) {
 
 } // namespace varve
 
+// ---- varve/op/permute.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto inverse_permutation = [](dims const& p) {
+  dims r = p;
+  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
+  return r;
+};
+inline constexpr auto batched_permutation = [](dims const& p) {
+  dims r{0};
+  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
+  return r;
+};
+inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
+  dims r;
+  for (int k = 0; k < p.n; ++k) {
+    int const a = wrap_axis(p[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
+    r.push_back(a);
+  }
+  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
+  return r;
+};
+} // namespace detail
+
+/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
+template <>
+struct rules<permute_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    layout r = in;
+    for (int k = 0; k < at[0].n; ++k) {
+      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
+      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
+    }
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return permute(g, on_dims(detail::inverse_permutation, op.a));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return permute(o.value, on_dims(detail::batched_permutation, op.a));
+  }
+};
+
+template <value X, class S>
+constexpr auto permute_t::operator()(X const& x, S const& axes) const {
+  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
+}
+
+/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
+inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr auto op_name = "transpose";
+  template <value X, class A = ints<-2>, class B = ints<-1>>
+  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
+    auto exchange = [](dims const& s, dims const& a, dims const& b) {
+      dims r = s;
+      for (int k = 0; k < s.n; ++k) r[k] = k;
+      if (s.n == 0) return r;
+      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
+      r[i] = j;
+      r[j] = i;
+      return r;
+    };
+    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
+  }
+} transpose{};
+
+} // namespace varve
+
+// ---- varve/hop/flat_step.hpp
+/// @file
+/// Between the trees that users write loops with and the flat values that interpreters see.
+namespace varve {
+
+/// A number of steps, for a `scan` that walks through nothing: `scan(f, init, steps<100>)` calls `f(carried)`.
+template <index_t N>
+struct steps_t {};
+template <index_t N>
+inline constexpr steps_t<N> steps{};
+
+/// ... known at run time only.
+struct step_count {
+  constexpr explicit step_count(index_t k) : n(k) {}
+  index_t n;
+};
+
+namespace detail {
+template <class X>
+inline constexpr bool is_steps = std::is_same_v<X, step_count>;
+template <index_t N>
+inline constexpr bool is_steps<steps_t<N>> = true;
+template <index_t N>
+constexpr ints<N> length_of(steps_t<N>) {
+  return {};
+}
+constexpr dims length_of(step_count const& s) { return dims{s.n}; }
+
+inline constexpr auto walked_size = [](dims const& s) {
+  if (s.n == 0) refuse::argument_is_invalid("scan", "a value of rank 0 has no dimension to walk through");
+  return dims{s[0]};
+};
+inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
+  dims r{wrap_axis(axis[0], s.n)};
+  for (int k = 0; k < s.n; ++k)
+    if (k != r[0]) r.push_back(k);
+  return r;
+};
+
+/// A static value of the logical shape and dtype of another, without the first dimension when it is a row: as types, to ask a step for the structure
+/// of its result.
+template <bool Row, class V>
+constexpr auto alike(V const& v) {
+  if constexpr (is_ints<decltype(shape_of(v))>) {
+    using S = decltype(on_dims([](dims const& s, dims const& row) { return s.sub(row[0] ? 1 : 0, s.n); }, shape_of(v), ints<Row>{}));
+    return std::type_identity<static_value<type_of<static_cast<dtype>(decltype(type_fact(v))::to_dims()[0])>, S>>{};
+  } else {
+    return std::type_identity<base_of<V>>{};
+  }
+}
+template <bool Row, class T>
+using tree_alike = decltype(tree_map([](auto const& v) { return typename decltype(alike<Row>(v))::type{}; }, std::declval<T const&>()));
+
+template <class N, class... V>
+constexpr void same_lengths(N const& n, std::tuple<V...> const& rows) {
+  index_t const length = to_dims(n)[0];
+  if (sizeof...(V) && length == 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+  tree_for_each(
+      [&](auto const& v) {
+        if (walked_size(to_dims(shape_of(v)))[0] != length)
+          refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, to_dims(shape_of(v)));
+      },
+      rows);
+}
+template <class F>
+constexpr F const& without_captures(F const& f) {
+  return f;
+}
+template <class F, class... C>
+constexpr F const& without_captures(closure_t<F, C...> const& f) {
+  return f.f;
+}
+
+/// A step of the user's as one of flat values.
+template <class F, class Init, class Xs, class Captures>
+struct flat_step {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const y = call(std::tie(v...));
+    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_output(y.second)));
+  }
+  template <class L>
+  constexpr auto call(L const& leaves) const {
+    constexpr std::size_t c = leaf_count<Init>();
+    auto const apply = [&](auto const&... captured) {
+      if constexpr (is_steps<Xs>) return f(tree_unflatten<Init>(leaves), captured...);
+      else return f(tree_unflatten<Init>(leaves), tree_unflatten<Xs, c>(leaves), captured...);
+    };
+    if constexpr (is_steps<Xs>) return call_with(apply, tree_unflatten<Captures, c>(leaves));
+    else return call_with(apply, tree_unflatten<Captures, c + leaf_count<Xs>()>(leaves));
+  }
+
+private:
+  template <class Y>
+  static constexpr auto leaves_of_output(Y const& y) {
+    if constexpr (is_none<Y>) return std::tuple<>{};
+    else return tree_leaves(y);
+  }
+  template <class... V>
+  static constexpr std::tuple<V...> copied(std::tuple<V const&...> const& t) {
+    return t;
+  }
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/scan_step.hpp
+/// @file
+/// The step functions that the rules of `scan` make of a step: all take packs in the order (carried, rows, captured) and give them in the order
+/// (carried, outputs).
+namespace varve::detail {
+
+/// ... which also gives the carried values it was called with.
+template <class F, class C>
+struct scan_saving {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    return joined(spread(f, p), part(p, carried - carried, carried));
+  }
+};
+/// ... on values and tangents side by side; `f` takes and gives first all values, then all tangents.
+template <class F, class C, class X>
+struct scan_dual {
+  F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X rows;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const c = carried;
+    auto const x = rows;
+    auto const zero = c - c;
+    auto const n = count_of(p);
+    auto const at = c + c;
+    auto const captured = at + x + x;
+    auto const half_of_captured = half(n - captured);
+    auto const y = spread(f, joined(part(p, zero, c), part(p, at, at + x), part(p, captured, captured + half_of_captured), part(p, c, at),
+                                    part(p, at + x, captured), part(p, captured + half_of_captured, n)));
+    auto const m = half(count_of(y));
+    return joined(part(y, zero, c), part(y, m, m + c), part(y, c, m), part(y, m + c, m + m));
+  }
+};
+/// ... backwards: carried are the cotangents of what is carried and those of what is captured, rows the carried values before each step, the rows and
+/// the cotangents of the outputs. `f` takes operands and cotangents of the results, and gives cotangents of the operands.
+template <class F, class C, class X, class V>
+struct scan_pull {
+  F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X rows;
+  [[no_unique_address]] V captured;
+  template <class... P>
+  constexpr auto operator()(P const&... a) const {
+    auto const p = pack(a...);
+    auto const c = carried;
+    auto const x = rows;
+    auto const zero = c - c;
+    auto const n = count_of(p);
+    auto const at = c + captured;
+    auto const outputs = at + c + x;
+    auto const end = n - captured;
+    auto const d = spread(f, joined(part(p, at, outputs), part(p, end, n), part(p, zero, c), part(p, outputs, end)));
+    auto const sums = tree_map([](auto const& sum, auto const& g) { return add(sum, g); }, part(p, c, at), part(d, c + x, c + x + captured));
+    return joined(part(d, zero, c), sums, part(d, c, c + x));
+  }
+};
+
+} // namespace varve::detail
+
+// ---- varve/hop/scan.hpp
+namespace varve {
+
+/// Tag of the higher-order operator `scan`.
+struct scan_t {
+  static constexpr auto op_name = "scan";
+};
+
+/// How each interpreter takes a `scan`: each hands down another `scan`, of more values. One text for both worlds. Operands: what is carried, what is
+/// walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
+template <>
+struct rules<scan_t> {
+  template <class I, class Op, class... V>
+  static constexpr auto jvp(I const& in, Op const& op, V const&... v) {
+    return [&](auto const&... d) {
+      auto const p = detail::pack(d.primal...);
+      auto const t = op.tangents(d...);
+      auto const c = op.carried;
+      auto const x = op.scanned;
+      auto const zero = c - c;
+      auto const n = detail::count_of(p);
+      auto const dual = detail::scan_dual<decltype(op.dual_fn(in)), decltype(op.carried), decltype(op.scanned)>{op.dual_fn(in), c, x};
+      auto const y = op.with(dual, c + c, x + x, op.reverse)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x),
+                                                             detail::part(t, c, c + x), detail::part(p, c + x, n), detail::part(t, c + x, n));
+      auto const at = c + c;
+      auto const outputs = detail::half(detail::count_of(y) - at);
+      auto const end = at + outputs;
+      return tree_map([&](auto const& u, auto const& du) { return op.is_differentiable(u, [&](auto const& w) { return in.close_dual(in, w, du); }); },
+                      detail::joined(detail::part(y, zero, c), detail::part(y, at, end)),
+                      detail::joined(detail::part(y, c, at), detail::part(y, end, end + outputs)));
+    }(in.open_dual(v)...);
+  }
+  /// The carried values before each step are kept.
+  template <class I, class Op, class... V>
+  static constexpr auto grad(I const& in, Op const& op, V const&... v) {
+    return [&](auto const&... t) {
+      auto const saving = detail::scan_saving<decltype(op.f), decltype(op.carried)>{op.f, op.carried};
+      auto const y = op.with(saving, op.carried, op.scanned, op.reverse)(detail::pack(t.primal...));
+      auto const zero = op.carried - op.carried;
+      auto const n = detail::count_of(y);
+      auto const results = n - op.carried;
+      return in.record_hop(in, op, detail::part(y, zero, results), detail::part(y, results, n), t...);
+    }(in.open_tracked(v)...);
+  }
+  /// Cotangents of all operands: a scan the other way.
+  template <class Op, class S, class P, class... G>
+  static constexpr auto pull(Op const& op, S const& saved, P const& operands, G const&... g) {
+    auto const all = detail::pack(g...);
+    auto const c = op.carried;
+    auto const x = op.scanned;
+    auto const zero = c - c;
+    auto const n = detail::count_of(operands);
+    auto const v = n - c - x;
+    auto const results = detail::count_of(all);
+    auto const captured = detail::part(operands, c + x, n);
+    auto const sums = tree_map([](auto const& t) { return zeros_like(t); }, captured);
+    using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned), std::remove_const_t<decltype(v)>>;
+    auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results, !op.reverse)(
+        detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
+    return detail::joined(detail::part(r, zero, c), detail::part(r, c + v, c + v + x), detail::part(r, c, c + v));
+  }
+  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked.
+  template <class I, class Op, class... V>
+  static constexpr auto vmap(I const& in, Op const& op, V const&... v) {
+    return [&](auto const&... o) {
+      auto const y = op.mapped(in, o...);
+      auto const close = [&](auto const& u) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(u)>, std::true_type>{u, {}}); };
+      auto const c = op.carried;
+      auto const zero = c - c;
+      return detail::joined(
+          tree_map(close, detail::part(y, zero, c)),
+          tree_map([&](auto const& u) { return close(transpose(u, ints<0>{}, ints<1>{})); }, detail::part(y, c, detail::count_of(y))));
+    }(in.open_batched(v)...);
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
+    auto const inside = detail::reentering_fn<I, decltype(op.f)>{in, op.f};
+    auto const y = in.mode->process(op.with(inside, op.carried, op.scanned, op.reverse), in.open_plain(v)...);
+    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
+  }
+};
+
+namespace detail {
+template <class A>
+struct rows_of;
+template <class T, index_t N, index_t... D>
+struct rows_of<array<T, N, D...>> {
+  using row = static_value<T, ints<D...>>;
+  static constexpr row get(array<T, N, D...> const& a, index_t i) {
+    row r{};
+    for (index_t k = 0; k < array<T, D...>::count; ++k) data_of(r)[k] = a.data[i * array<T, D...>::count + k];
+    return r;
+  }
+  static constexpr void set(array<T, N, D...>& a, index_t i, row const& r) {
+    for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
+  }
+};
+/// `N` rows like a value.
+template <index_t N, class V>
+struct stack_of_rows {
+  using type = array<V, N>;
+};
+template <index_t N, class T, index_t... D>
+struct stack_of_rows<N, array<T, D...>> {
+  using type = array<T, N, D...>;
+};
+} // namespace detail
+
+/// `scan` of static values and traced ones, as interpreters process it. `f` maps (carried..., rows..., captured...) to the tuple (carried...,
+/// outputs...).
+template <class F, class C, class X, class N>
+struct scan_call {
+  using tag = scan_t;
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X scanned;
+  [[no_unique_address]] N length;
+  bool reverse = false;
+  static constexpr char const* name() { return scan_t::op_name; }
+
+  template <class G, class C2, class X2>
+  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards) const {
+    return scan_call<G, C2, X2, N>{g, c, x, length, backwards};
+  }
+  // What the rules are written in; tensors have their own forms.
+  template <class I>
+  constexpr auto dual_fn(I const& in) const {
+    return detail::dual_fn<I, F>{in, f};
+  }
+  template <class... V>
+  constexpr auto pull_fn(std::tuple<V...> const&) const {
+    return detail::pull_fn<sizeof...(V), F>{f};
+  }
+  template <class... D>
+  static constexpr auto tangents(D const&... d) {
+    return detail::pack(detail::full_tangent(d)...);
+  }
+  template <class V, class A>
+  static constexpr auto is_differentiable(V const& v, A const& close) {
+    if constexpr (detail::static_and_not_floating<V>()) return v;
+    else return close(v);
+  }
+  template <class I, class... V, class... Flag>
+  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t c = C::value, end = C::value + X::value;
+      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
+        if constexpr (Q < c) return materialize(w, in.n);
+        else if constexpr (Q < end && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
+        else return w.value;
+      };
+      using inner = detail::batched_fn<I, F, std::bool_constant<(K < c) || Flag::value>...>;
+      return with(inner{in, f}, carried, scanned, reverse)(value(std::integral_constant<std::size_t, K>{}, o)...);
+    }
+    (std::index_sequence_for<V...>{});
+  }
+
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
+    else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
+    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
+    else return run(detail::pack(detail::plain(first), detail::plain(v)...));
+  }
+
+private:
+  template <class P>
+  constexpr auto run(P const& p) const {
+    constexpr detail::count_t<0> zero{};
+    constexpr index_t n = N::to_dims()[0];
+    auto now = detail::part(p, zero, carried);
+    auto const walked = detail::part(p, carried, carried + scanned);
+    auto const captured = detail::part(p, carried + scanned, detail::count_of(p));
+    auto const step = [&](auto const& c, index_t i) {
+      auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
+      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
+                      detail::spread(f, detail::joined(c, rows, captured)));
+    };
+    using result = decltype(step(now, 0));
+    using carry = decltype(detail::part(std::declval<result>(), zero, carried));
+    static_assert(
+        std::is_same_v<carry, decltype(now)>,
+        "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
+      for (index_t k = 0; k < n; ++k) {
+        index_t const i = reverse ? n - 1 - k : k;
+        auto const y = step(now, i);
+        now = detail::part(y, zero, carried);
+        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
+      }
+      return detail::joined(now, out);
+    }
+    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
+  }
+};
+template <class F, class C, class X, class N>
+inline constexpr bool is_hop<scan_call<F, C, X, N>> = true;
+
+namespace detail {
+template <int Dim, class F, class Init, class Xs>
+constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool reverse) {
+  using captures = std::remove_cvref_t<decltype(captures_of(f))>;
+  auto const flat = [](auto const& tree) {
+    return std::apply([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
+  };
+  auto const front = [&] {
+    if constexpr (is_steps<Xs>) return std::tuple<>{};
+    else if constexpr (Dim == 0) return flat(xs);
+    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat(xs));
+  }();
+  auto const carried = flat(init);
+  auto const captured = flat(captures_of(f));
+  auto const& bare = without_captures(f);
+  using step = flat_step<std::remove_cvref_t<decltype(bare)>, Init, Xs, captures>;
+  auto const length = [&] {
+    if constexpr (is_steps<Xs>) return length_of(xs);
+    else return on_dims(walked_size, shape_of(std::get<0>(front)));
+  }();
+  same_lengths(length, front);
+  using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
+  using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
+  static_assert(C::value > 0, "varve: scan: init holds no value; a step must carry one at least");
+  auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
+  using structure =
+      decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
+                                              std::declval<tree_alike<false, decltype(captured)>>())));
+  using output = typename structure::second_type;
+  if constexpr (is_none<output>) return std::pair(tree_unflatten<Init>(y), none);
+  else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
+}
+
+/// The door to the boxed operator: defined in boxed_scan.hpp.
+template <int Dim, class F, class Init, class Xs>
+auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse);
+} // namespace detail
+
+/// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling `f(carry, x)` with what is carried,
+/// at first `init`, and one row of each; f gives the pair of what is carried on, a tree of the structure, shapes and dtypes of `init`, and a tree of
+/// outputs (or `none`), which are stacked along a new dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>`
+/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps
+/// are kept, and a scan the other way pulls through them. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is
+/// one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it took, lengths that differ
+/// or are 0, on tensors also a step that writes into its operands. (SC-1..4)
+template <int Dim = 0, class F, class Init, class Xs>
+constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
+  using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
+  if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
+    return detail::scan_on_tensors<Dim>(f, init, xs, reverse);
+  else return detail::scan_of_values<Dim>(f, init, xs, reverse);
+}
+
+} // namespace varve
+
+
+// ---- varve/op/slice.hpp
+namespace varve {
+
+/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
+template <index_t... I>
+inline constexpr ints<I...> range{};
+/// "To the end of the axis", whatever its size.
+inline constexpr index_t end = INT64_MAX;
+
+namespace detail {
+/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
+inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
+  int const a = wrap_axis(axis[0], sizes.n);
+  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
+  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
+  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
+  index_t const start = bound(range.n > 0 ? range[0] : 0);
+  index_t const stop = bound(range.n > 1 ? range[1] : end);
+  return dims{a, start, stop < start ? start : stop, step};
+};
+constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
+inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
+} // namespace detail
+
+/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
+template <>
+struct rules<slice_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    dims const& r = at[0];
+    layout l = in;
+    int const a = static_cast<int>(r[0]);
+    l.sizes[a] = detail::slice_count(r);
+    l.strides[a] = in.strides[a] * r[3];
+    l.offset = in.offset + r[1] * in.strides[a];
+    return l;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return slice_backward(g, shape_of(x), op.a);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
+  }
+};
+
+/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
+template <>
+struct rules<slice_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
+    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return bind<slice_t>(op.b)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
+  }
+};
+
+template <value X, class A, class... R>
+constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
+  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
+}
+template <value G, class S, class R>
+constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
+  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
+}
+
+/// The values at one index of an axis; the axis goes.
+inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr auto op_name = "select";
+  template <value X, class A, class I>
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
+    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      int const a = wrap_axis(axis[0], sizes.n);
+      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
+      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
+      return dims{a, k, k + 1, 1};
+    };
+    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
+    auto without = [](dims const& s, dims const& r) {
+      dims d = s;
+      return d.erase(static_cast<int>(r[0]));
+    };
+    auto part = bind<slice_t>(r)(x);
+    return reshape(part, on_dims(without, shape_of(part), r));
+  }
+} select{};
+
+} // namespace varve
+
+// ---- varve/op/cat.hpp
+namespace varve {
+
+/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
+template <>
+struct rules<cat_t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const a = static_cast<int>(at[0][0]);
+    dims x = in[0].sizes, y = in[1].sizes;
+    bool fits = x.n == y.n && x.n > 0;
+    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
+    if (!fits) refuse::shapes_do_not_match("cat", x, y);
+    x[a] += y[a];
+    return {promote_types(in[0].type, in[1].type), x};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
+    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const rest{out.data + shift, y.sizes, out.strides};
+    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+  }
+  /// {axis, start, stop, 1} of the first or second part.
+  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
+    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
+  }
+  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
+    auto f = [](dims const& a, dims const& s, dims const& t) {
+      int const k = static_cast<int>(a[0]);
+      return dims{k, s[k], s[k] + t[k], 1};
+    };
+    return on_dims(f, axis, shape_of(x), shape_of(y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
+  }
+  template <class Op, class N, class X, class Y>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
+    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
+  }
+};
+
+namespace detail {
+template <std::size_t From, std::size_t Count, class A, class T>
+constexpr auto join_range(A const& axis, T const& values) {
+  if constexpr (Count == 1) {
+    return std::get<From>(values);
+  } else {
+    auto x = join_range<From, Count / 2>(axis, values);
+    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
+    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
+                        type_fact(x), type_fact(y));
+    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
+    return bind<cat_t>(a)(to(x, type), to(y, type));
+  }
+}
+/// Joins [from, from + count) of a sequence of values of one type (tensors).
+template <class A, class T>
+auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+  if (count == 1) return values[from];
+  auto x = join_sequence(axis, values, from, count / 2);
+  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
+  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
+  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
+}
+/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
+template <class T>
+std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
+  std::vector<T> kept;
+  dtype type = dtype_of(values[0]);
+  for (std::size_t k = 0; k < count; ++k) {
+    type = promote_types(type, dtype_of(values[k]));
+    dims const s = to_dims(shape_of(values[k]));
+    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
+  }
+  if (kept.empty()) kept.push_back(values[0]);
+  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
+  return kept;
+}
+/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
+template <class A, class T, std::size_t... K>
+constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
+  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
+    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
+    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
+  } else {
+    return join_range<0, sizeof...(K)>(axis, values);
+  }
+}
+template <class T>
+concept tuple_like = requires { std::tuple_size<T>::value; };
+} // namespace detail
+
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+template <class X, class A>
+constexpr auto cat_t::operator()(X const& values, A const& axis) const {
+  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
+  else {
+    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
+    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
+    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
+  }
+}
+template <class X>
+constexpr auto cat_t::operator()(X const& values) const {
+  return (*this)(values, varve::axis<0>);
+}
+
+/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
+inline constexpr struct stack_t {
+  template <class X, class A = ints<0>>
+  constexpr auto operator()(X const& values, A const& axis = {}) const {
+    if constexpr (detail::tuple_like<X>) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
+      }(std::make_index_sequence<std::tuple_size<X>::value>{});
+    } else {
+      auto wide = values;
+      for (auto& v : wide) v = unsqueeze(v, axis);
+      return cat(wide, axis);
+    }
+  }
+} stack{};
+
+} // namespace varve
+
+// ---- varve/hop/boxed_scan.hpp
+/// @file
+/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+namespace varve {
+
+namespace detail {
+template <class = void>
+higher_order_operator& scan_operator();
+
+/// A call with its step; calling it lowers from the layer `self`.
+struct boxed_scan {
+  using tag = scan_t;
+  static constexpr char const* backward_name = "ScanBackward";
+  boxed_function f;
+  int carried, scanned;
+  index_t length;
+  bool reverse;
+  layer* self = nullptr;
+
+  static boxed_scan of(boxed_hop const& c, layer* self) {
+    return {c.functions[0], static_cast<int>(c.at[0][0]), static_cast<int>(c.at[0][1]), c.at[1][0], c.at[0][2] != 0, self};
+  }
+  attributes at() const { return attributes(dims{carried, scanned, reverse}, dims{length}); }
+  boxed_scan with(boxed_function g, int c, int x, bool backwards) const { return {std::move(g), c, x, length, backwards, self}; }
+  template <class I>
+  boxed_function dual_fn(I const& in) const {
+    return boxed_dual_fn{in.self, f};
+  }
+  template <class P>
+  boxed_function pull_fn(P const& operands) const {
+    return boxed_pull_fn{f, operands.size()};
+  }
+  template <class D>
+  static boxed_args tangents(D const& d) {
+    return boxed_dual_fn::full(d);
+  }
+  template <class V, class A>
+  static V is_differentiable(V const& v, A const& close) {
+    return is_floating(v.dtype()) ? V(close(v)) : v;
+  }
+  template <class I, class O>
+  boxed_args mapped(I const& in, O const& o) const {
+    boxed_args x;
+    std::vector<bool> flags;
+    for (int k = 0; k < o.value.size(); ++k) {
+      bool const is = !o.value[k].is((*o.from)[k]);
+      auto const& v = o.value[k];
+      using T = std::remove_cvref_t<decltype(v)>;
+      if (k < carried) x.push_back(T(materialize(operand<T, bool>{v, is}, dims{in.self->batch_size})));
+      else if (k < carried + scanned && is) x.push_back(T(transpose(v, ints<0>{}, ints<1>{})));
+      else x.push_back(v);
+      flags.push_back(is || k < carried);
+    }
+    return with(boxed_batched_fn{in.self, f, std::move(flags)}, carried, scanned, reverse)(x);
+  }
+  template <class... P>
+  boxed_args operator()(boxed_args const& first, P const&... packs) const {
+    boxed_hop const call{&scan_operator<>(), {f}, at()};
+    boxed_args const x = joined(first, packs...);
+    if (!self) return call(x);
+    lowered const off;
+    return call(x);
+  }
+
+  /// The operands of one step.
+  template <class P>
+  P operands_of_step(P const& x, index_t row) const {
+    P r = part(x, 0, carried);
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    for (int k = carried; k < x.size(); ++k) r.push_back(k < carried + scanned ? T(select(static_cast<T const&>(x[k]), 0, row)) : T(x[k]));
+    return r;
+  }
+  /// The loop itself.
+  template <class P>
+  P run(P const& x) const {
+    using T = std::remove_cvref_t<decltype(x[0])>;
+    P now = part(x, 0, carried);
+    std::vector<P> outputs;
+    for (index_t k = 0; k < length; ++k) {
+      index_t const row = reverse ? length - 1 - k : k;
+      P step = operands_of_step(x, row);
+      for (int q = 0; q < carried; ++q) step[q] = now[q];
+      std::vector<std::uint32_t> versions;
+      for (auto const& t : step) versions.push_back(version_of(t));
+      P const y = f(step);
+      for (int q = 0; q < step.size(); ++q)
+        if (version_of(step[q]) != versions[static_cast<std::size_t>(q)])
+          throw transform_error("varve: scan: the step writes into one of its operands; use functional operators");
+      if (y.size() < carried) refuse::argument_is_invalid("scan", "the step gave fewer values than are carried");
+      if (outputs.empty()) outputs.resize(static_cast<std::size_t>(y.size() - carried));
+      for (int q = 0; q < carried; ++q) {
+        if (!(y[q].sizes() == now[q].sizes()))
+          refuse::shapes_do_not_match("scan (a carried value before and after a step)", now[q].sizes(), y[q].sizes());
+        if (y[q].dtype() != now[q].dtype())
+          refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(y[q].dtype()));
+      }
+      now = part(y, 0, carried);
+      for (int q = carried; q < y.size(); ++q) outputs[static_cast<std::size_t>(q - carried)].push_back(y[q]);
+    }
+    P r;
+    for (auto const& t : now) { // no result is an operand
+      bool alias = false;
+      for (auto const& o : x) alias = alias || t.shares_storage(o);
+      r.push_back(alias ? T(clone(t)) : t);
+    }
+    for (auto& rows : outputs) {
+      std::vector<T> all;
+      for (index_t k = 0; k < length; ++k) all.push_back(rows[static_cast<int>(reverse ? length - 1 - k : k)]);
+      r.push_back(stack(all, 0));
+    }
+    return r;
+  }
+};
+
+/// The rules of `scan`, one per interpreter, from the text they share with static values.
+template <class = void>
+class boxed_scan_operator : public higher_order_operator {
+public:
+  boxed_scan_operator() : higher_order_operator(scan_t::op_name) {
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
+    shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
+    shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
+    shared("grad", [](auto const& in, auto op, auto const& x) {
+      std::remove_cvref_t<decltype(x)> captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      {
+        lowered const off;
+        primal = op.operands_of_step(primal, 0);
+      }
+      op.f = traced(op.f, primal, captures);
+      return rules<scan_t>::grad(recording_level<>{in}, op, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    template <class P>
+    P operator()(layer& l, boxed_hop const& c, P const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      auto op = boxed_scan::of(c, nullptr);
+      P real, captures;
+      for (auto const& t : x) real.push_back(around.real(t));
+      auto const below = [&](auto const& body) {
+        lowered const off;
+        temporarily_popped const further(around.hidden);
+        return body();
+      };
+      P const first = below([&] { return op.operands_of_step(real, 0); });
+      op.f = traced(op.f, first, captures, around.hidden + 1);
+      P all = x, step_in = first;
+      for (auto const& t : captures) {
+        all.push_back(t);
+        real.push_back(around.real(t));
+        step_in.push_back(around.real(t));
+      }
+      std::vector<int> ids;
+      for (auto const& t : all) ids.push_back(around.node_of(t));
+      trace_layer step(around);
+      {
+        pushed const on(this_thread_state.transforms, step);
+        P in;
+        for (auto const& t : step_in) in.push_back(step.wrap(t, step.builder.input({t.dtype(), t.sizes()})));
+        for (auto const& t : op.f(in)) step.builder.result(step.node_of(t));
+        step.builder.close();
+      }
+      P const y = below([&] { return op(real); });
+      int const node = around.builder.emit_functions(&hop_handle<scan_t>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder);
+      P r;
+      for (int k = 0; k < y.size(); ++k) r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
+      return r;
+    }
+  };
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) { return r(*static_cast<dynamic_level*>(l.object), boxed_scan::of(c, &l), x); };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+template <class>
+higher_order_operator& scan_operator() {
+  static auto* const op = new boxed_scan_operator<>; // outlives every call
+  return *op;
+}
+
+/// A tree like another, with leaves taken from a pack.
+template <class T>
+auto filled(T const& like, boxed_args const& leaves, int& at) {
+  return tree_map([&](auto const&) { return leaves[at++]; }, like);
+}
+template <int Dim, class F, class Init, class Xs>
+auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
+  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
+                "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  auto const tensors = [](auto const& tree) { return tree_map([](auto const& v) { return tensor(as_tensor(plain(v))); }, tree); };
+  auto const carried = tensors(init);
+  auto const call = [&](auto const& c, auto const& x) {
+    if constexpr (is_steps<Xs>) return f(c);
+    else return f(c, x);
+  };
+  auto const walked = [&] {
+    if constexpr (is_steps<Xs>) return none;
+    else if constexpr (Dim == 0) return tensors(xs);
+    else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, tensors(xs));
+  }();
+  using Y = decltype(call(carried, walked));
+  static_assert(
+      requires(Y y) { y.first, y.second; }, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  typename Y::second_type outputs{}; // what the step gave last: the structure of the outputs
+  boxed_args x = flatten(carried);
+  int const c = x.size();
+  if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
+  index_t length = 0;
+  if constexpr (is_steps<Xs>) length = to_dims(length_of(xs))[0];
+  else if (x.size() > c) length = walked_size(x[c].sizes())[0];
+  for (int k = c; k < x.size(); ++k)
+    if (walked_size(x[k].sizes())[0] != length) refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, x[k].sizes());
+  if (c == 0) refuse::argument_is_invalid("scan", "init holds no value; a step must carry one at least");
+  if (length <= 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+  boxed_function const step = [&](boxed_args const& a) {
+    int at = 0;
+    auto const now = filled(carried, a, at);
+    Y const y = [&] {
+      if constexpr (is_steps<Xs>) return call(now, none);
+      else return call(now, filled(walked, a, at));
+    }();
+    outputs = y.second;
+    boxed_args r = flatten(y.first);
+    if constexpr (!is_none<typename Y::second_type>) r = joined(r, flatten(y.second));
+    return r;
+  };
+  boxed_scan const op{step, c, x.size() - c, length, reverse};
+  boxed_args const y = op(x);
+  int at = 0;
+  auto const last = filled(carried, y, at);
+  if constexpr (is_none<typename Y::second_type>) return std::pair(last, none);
+  else return std::pair(last, filled(outputs, y, at));
+}
+} // namespace detail
+
+} // namespace varve
+
 // ---- varve/interpreter/mode_guard.hpp
 namespace varve {
 
@@ -18276,247 +19634,6 @@ constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
   if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
   else return detail::reduce<argmax_t>(x, at...);
 }
-
-} // namespace varve
-
-// ---- varve/op/slice.hpp
-namespace varve {
-
-/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
-template <index_t... I>
-inline constexpr ints<I...> range{};
-/// "To the end of the axis", whatever its size.
-inline constexpr index_t end = INT64_MAX;
-
-namespace detail {
-/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
-inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
-  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0], sizes.n);
-  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
-  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
-  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
-  index_t const start = bound(range.n > 0 ? range[0] : 0);
-  index_t const stop = bound(range.n > 1 ? range[1] : end);
-  return dims{a, start, stop < start ? start : stop, step};
-};
-constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
-inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
-} // namespace detail
-
-/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
-template <>
-struct rules<slice_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    dims const& r = at[0];
-    layout l = in;
-    int const a = static_cast<int>(r[0]);
-    l.sizes[a] = detail::slice_count(r);
-    l.strides[a] = in.strides[a] * r[3];
-    l.offset = in.offset + r[1] * in.strides[a];
-    return l;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return slice_backward(g, shape_of(x), op.a);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
-  }
-};
-
-/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
-template <>
-struct rules<slice_backward_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
-    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return bind<slice_t>(op.b)(g);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
-  }
-};
-
-template <value X, class A, class... R>
-constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
-  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
-  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
-}
-template <value G, class S, class R>
-constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
-  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
-}
-
-/// The values at one index of an axis; the axis goes.
-inline constexpr struct select_t : composite_operator<select_t> {
-  static constexpr auto op_name = "select";
-  template <value X, class A, class I>
-  static constexpr auto body(X const& x, A const& axis, I const& index) {
-    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
-      int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
-      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
-      return dims{a, k, k + 1, 1};
-    };
-    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
-    auto without = [](dims const& s, dims const& r) {
-      dims d = s;
-      return d.erase(static_cast<int>(r[0]));
-    };
-    auto part = bind<slice_t>(r)(x);
-    return reshape(part, on_dims(without, shape_of(part), r));
-  }
-} select{};
-
-} // namespace varve
-
-// ---- varve/op/cat.hpp
-namespace varve {
-
-/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
-template <>
-struct rules<cat_t> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
-  static constexpr int arity = 2;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    int const a = static_cast<int>(at[0][0]);
-    dims x = in[0].sizes, y = in[1].sizes;
-    bool fits = x.n == y.n && x.n > 0;
-    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
-    if (!fits) refuse::shapes_do_not_match("cat", x, y);
-    x[a] += y[a];
-    return {promote_types(in[0].type, in[1].type), x};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
-    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const rest{out.data + shift, y.sizes, out.strides};
-    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
-  }
-  /// {axis, start, stop, 1} of the first or second part.
-  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
-    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
-  }
-  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
-    auto f = [](dims const& a, dims const& s, dims const& t) {
-      int const k = static_cast<int>(a[0]);
-      return dims{k, s[k], s[k] + t[k], 1};
-    };
-    return on_dims(f, axis, shape_of(x), shape_of(y));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
-    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
-    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
-  }
-  template <class Op, class N, class X, class Y>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
-    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
-  }
-};
-
-namespace detail {
-template <std::size_t From, std::size_t Count, class A, class T>
-constexpr auto join_range(A const& axis, T const& values) {
-  if constexpr (Count == 1) {
-    return std::get<From>(values);
-  } else {
-    auto x = join_range<From, Count / 2>(axis, values);
-    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
-    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
-                        type_fact(x), type_fact(y));
-    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
-    return bind<cat_t>(a)(to(x, type), to(y, type));
-  }
-}
-/// Joins [from, from + count) of a sequence of values of one type (tensors).
-template <class A, class T>
-auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
-  if (count == 1) return values[from];
-  auto x = join_sequence(axis, values, from, count / 2);
-  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
-  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
-  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
-}
-/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
-template <class T>
-std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
-  std::vector<T> kept;
-  dtype type = dtype_of(values[0]);
-  for (std::size_t k = 0; k < count; ++k) {
-    type = promote_types(type, dtype_of(values[k]));
-    dims const s = to_dims(shape_of(values[k]));
-    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
-  }
-  if (kept.empty()) kept.push_back(values[0]);
-  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
-  return kept;
-}
-/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
-template <class A, class T, std::size_t... K>
-constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
-  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
-    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
-    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
-  } else {
-    return join_range<0, sizeof...(K)>(axis, values);
-  }
-}
-template <class T>
-concept tuple_like = requires { std::tuple_size<T>::value; };
-} // namespace detail
-
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
-template <class X, class A>
-constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
-  else {
-    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
-    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
-    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
-  }
-}
-template <class X>
-constexpr auto cat_t::operator()(X const& values) const {
-  return (*this)(values, varve::axis<0>);
-}
-
-/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
-inline constexpr struct stack_t {
-  template <class X, class A = ints<0>>
-  constexpr auto operator()(X const& values, A const& axis = {}) const {
-    if constexpr (detail::tuple_like<X>) {
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
-      }(std::make_index_sequence<std::tuple_size<X>::value>{});
-    } else {
-      auto wide = values;
-      for (auto& v : wide) v = unsqueeze(v, axis);
-      return cat(wide, axis);
-    }
-  }
-} stack{};
 
 } // namespace varve
 
@@ -18972,80 +20089,6 @@ template <number A, number B>
 constexpr bool equal(A a, B b) {
   return a == b;
 }
-
-} // namespace varve
-
-// ---- varve/op/permute.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto inverse_permutation = [](dims const& p) {
-  dims r = p;
-  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
-  return r;
-};
-inline constexpr auto batched_permutation = [](dims const& p) {
-  dims r{0};
-  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
-  return r;
-};
-inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
-  dims r;
-  for (int k = 0; k < p.n; ++k) {
-    int const a = wrap_axis(p[k], sizes.n);
-    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
-    r.push_back(a);
-  }
-  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
-  return r;
-};
-} // namespace detail
-
-/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
-template <>
-struct rules<permute_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    layout r = in;
-    for (int k = 0; k < at[0].n; ++k) {
-      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
-      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
-    }
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return permute(g, on_dims(detail::inverse_permutation, op.a));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return permute(o.value, on_dims(detail::batched_permutation, op.a));
-  }
-};
-
-template <value X, class S>
-constexpr auto permute_t::operator()(X const& x, S const& axes) const {
-  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
-}
-
-/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
-inline constexpr struct transpose_t : composite_operator<transpose_t> {
-  static constexpr auto op_name = "transpose";
-  template <value X, class A = ints<-2>, class B = ints<-1>>
-  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
-    auto exchange = [](dims const& s, dims const& a, dims const& b) {
-      dims r = s;
-      for (int k = 0; k < s.n; ++k) r[k] = k;
-      if (s.n == 0) return r;
-      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
-      r[i] = j;
-      r[j] = i;
-      return r;
-    };
-    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
-  }
-} transpose{};
 
 } // namespace varve
 

@@ -150,7 +150,6 @@ TEST_CASE("layers: exceptions at every operator of a program of three modes and 
     int n = 0;
     for (;; ++n) {
       tensor const y = vv::clone(x);
-      counting outer;
       throwing at(n), never(1 << 30);
       bool thrown = false;
       int completed = 0;

@@ -120,6 +120,61 @@ TEST_CASE("modes: one that declines leaves the call to the subclass, and sees wh
   CHECK_THROWS_WITH(x + x, ContainsText("add") && ContainsText("refusing") && ContainsText("declined"));
 }
 
+TEST_CASE("modes: one that declines leaves the call to the next, infra modes included, and those that all decline are named", "[dispatch][mode]") { // MD-10
+  struct declining : vv::dispatch_mode<declining> {
+    int entered = 0;
+    tensor process(vv::boxed_op, vv::boxed_args const&) { return ++entered, vv::not_implemented; }
+  } first, second;
+  struct last_resort : vv::dispatch_mode<last_resort> {
+    int entered = 0;
+    tensor process(vv::boxed_op op, vv::boxed_args const& args) { return ++entered, op(args); }
+  } infra;
+  tensor const x = from({1, 2}, {2});
+  {
+    vv::infra_mode_guard const c{vv::infra_mode::fake, infra};
+    vv::mode_guard const a{first};
+    vv::mode_guard const b{second};
+    CHECK(elements(x + x) == std::vector<double>{2, 4});
+    CHECK(std::tuple(second.entered, first.entered, infra.entered) == std::tuple(1, 1, 1));
+    (void)vv::empty({});
+    CHECK(std::tuple(second.entered, first.entered, infra.entered) == std::tuple(2, 2, 2));
+    CHECK(elements(vv::grad([](auto const& v) { return vv::sum(v * v); })(x)) == std::vector<double>{2, 4});
+    CHECK(first.entered == infra.entered);
+    // What the one that accepts does itself goes to those below it.
+    struct adding : vv::dispatch_mode<adding> {
+      int entered = 0;
+      tensor process(vv::boxed_op, vv::boxed_args const& args) { return ++entered, args[0] + 1; }
+    } own;
+    int const before = first.entered;
+    vv::mode_guard const d{own};
+    CHECK(elements(x * x) == std::vector<double>{2, 3});
+    CHECK(own.entered == 1);
+    CHECK(first.entered == before + 1);
+  }
+  {
+    // A subclass is asked after all modes, and its own operators meet all of them again (MD-11).
+    infra.entered = first.entered = 0;
+    wrapped::calls = 0;
+    struct plain_only : vv::dispatch_mode<plain_only> {
+      int accepted = 0;
+      tensor process(vv::boxed_op op, vv::boxed_args const& args) {
+        for (auto const& t : args)
+          if (vv::is<wrapped>(t)) return vv::not_implemented;
+        return ++accepted, op(args);
+      }
+    } fake;
+    vv::infra_mode_guard const c{vv::infra_mode::fake, fake};
+    vv::mode_guard const a{first};
+    tensor const w = vv::make_subclass(wrapped(x));
+    CHECK(elements(vv::unwrap<wrapped>(vv::abs(w)).value) == std::vector<double>{1, 2});
+    CHECK(std::tuple(first.entered, fake.accepted, wrapped::calls) == std::tuple(2, 1, 1));
+  }
+  vv::mode_guard const a{first};
+  vv::infra_mode_guard const c{vv::infra_mode::proxy, second};
+  CHECK_THROWS_WITH(x + x, ContainsText("add") && ContainsText("declining, ") && ContainsText("all modes declined"));
+  CHECK(vv::current_modes().size() == 2);
+}
+
 TEST_CASE("modes: the stack can be asked for, and which modes are the user's", "[dispatch][mode]") { // MD-S15, MD-S16
   names l;
   writing one(l), two(l), infra(l);

@@ -215,8 +215,8 @@ TEST_CASE("threads: different modes around shared tensors, while kernels come an
       }
       if (k == 0 && round % 16 == 0) { // registering is safe against calls on other threads
         vv::library lib("aten");
-        lib.impl("mul", vv::dispatch_key::autograd, [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& x) -> tensor {
-          return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), x);
+        lib.impl("mul", vv::dispatch_key::inplace_or_view, [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& x) -> tensor {
+          return vv::redispatch(op, keys.below(vv::dispatch_key::inplace_or_view), x);
         });
         good = good && element(a * b, 1) == 4;
       }

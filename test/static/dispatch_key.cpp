@@ -76,6 +76,29 @@ static_assert(vv::key_of_call(vv::default_keys | subclass, dispatch_mode, {dispa
 // A fallthrough is never called, it makes the operator blind to the key (DK-7).
 static_assert(vv::key_of_call(vv::default_keys, dispatch_mode, {}, vv::stops_of(kernel_inventory(vv::built_in_kernels).skip(dispatch_mode), vv::built_in_fallbacks)) == cpu);
 
+// --- keys of the kinds of transform (FS-3) ---------------------------------------------------------------------------------------------------
+using vv::transform_keys;
+using vv::transform_type;
+static_assert(transform_keys(transform_type::grad) == dispatch_key_set(autograd_functionality, inplace_or_view));
+static_assert(transform_keys(transform_type::jvp) == transform_keys(transform_type::grad));
+static_assert(transform_keys(transform_type::vmap).empty());
+static_assert(transform_keys(transform_type::functionalize) == dispatch_key_set(functionalize));
+constexpr dispatch_key_set passed_by_vmap = vv::passed_over(transform_keys(transform_type::vmap));
+static_assert(passed_by_vmap == dispatch_key_set(autograd_functionality, inplace_or_view, functionalize)); // neither autocast nor what stands outside
+static_assert(vv::passed_over(transform_keys(transform_type::grad)) == dispatch_key_set(functionalize));
+static_assert(vv::key_of_call(vv::default_keys, autocast, passed_by_vmap, dispatch_key_set::full()) == autocast);
+static_assert(vv::key_of_call(vv::default_keys, transform_back, passed_by_vmap, dispatch_key_set::full()) == transform_back);
+constexpr auto keys_of_grad = [](auto x) {
+  static_assert(decltype(x)::interpreter::keys == transform_keys(transform_type::grad));
+  return x * x;
+};
+static_assert(vv::grad(keys_of_grad)(3.0) == 6.0);
+constexpr auto keys_of_vmap = [](auto x) {
+  static_assert(decltype(x)::interpreter::keys == transform_keys(transform_type::vmap));
+  return x * 2;
+};
+static_assert(vv::equal(vv::vmap(keys_of_vmap)(vv::array<double, 2>{1, 2}), vv::array<double, 2>{2, 4}));
+
 // --- static stacks: the same resolution on types -------------------------------------------------------------------------------------------
 constexpr auto keys_inside_grad = [](auto x) {
   static_assert(vv::keys_of<decltype(x)>.has(transform) && vv::static_key<decltype(x), double> == transform);

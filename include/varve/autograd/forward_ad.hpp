@@ -14,6 +14,7 @@ class dual_level_scope {
 public:
   dual_level_scope() : layer_(prepared()), on_(this_thread_state.transforms, layer_) {
     layer_.is_dual_level = true;
+    layer_.keys = {}; // part of eager autograd, whose kernels see a call once
     current() = &layer_;
   }
   dual_level_scope(dual_level_scope const&) = delete;

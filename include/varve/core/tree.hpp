@@ -157,4 +157,30 @@ constexpr auto tree_leaves(T const& t) {
   else return std::tuple<T const&>(t);
 }
 
+namespace detail {
+template <class T>
+consteval std::size_t leaf_count() {
+  static_assert(!is_vector<T>, "varve: a std::vector has no number of leaves that the compiler knows; use std::array or std::tuple");
+  if constexpr (is_tree_node<T>) return []<std::size_t... K>(std::index_sequence<K...>) { return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0}); }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
+  else return 1;
+}
+} // namespace detail
+
+/// The tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of `tree_leaves`.
+template <class T, std::size_t First = 0, class L>
+constexpr auto tree_unflatten(L const& leaves) {
+  if constexpr (is_tree_node<T>) {
+    using E = detail::elements_of<T>;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) { return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First); }(std::make_index_sequence<I>{});
+      };
+      if constexpr (detail::tuple_node<T>) return detail::remake(std::type_identity<T>{}, tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+      else return [](auto const&... m) { return typename detail::remade_aggregate<T, std::remove_cvref_t<decltype(m)>...>::type{m...}; }(tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<E>>{});
+  } else {
+    return std::get<First>(leaves);
+  }
+}
+
 } // namespace varve

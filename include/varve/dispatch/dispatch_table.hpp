@@ -58,6 +58,7 @@ tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args co
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 template <layer_stack thread_state::* Stack>
@@ -79,7 +80,6 @@ struct autograd_hooks {
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
 constexpr dispatch_table built_in_table() {
@@ -91,6 +91,7 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::cpu, {&call_kernel});
   place(t, dispatch_key::meta, {&call_meta});
   place(t, dispatch_key::transform, {&call_transform});
+  place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
   place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});

@@ -14,11 +14,12 @@ class higher_order_operator;
 struct boxed_hop {
   higher_order_operator* op;
   std::vector<boxed_function> functions;
+  attributes at{};
   char const* name() const;
   /// The same call of other functions.
   template <class = void>
   boxed_hop with(std::vector<boxed_function> f) const {
-    return {op, std::move(f)};
+    return {op, std::move(f), at};
   }
   /// Lowers: hands the call to the next interpreter of the thread.
   template <class = void>
@@ -99,8 +100,8 @@ public:
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
 
   template <class = void>
-  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x) {
-    return call({this, std::move(functions)}, x);
+  boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x, attributes const& at = {}) {
+    return call({this, std::move(functions), at}, x);
   }
   /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each is given it as one call (HO-4).
   template <class = void>

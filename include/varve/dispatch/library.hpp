@@ -5,13 +5,6 @@
 namespace varve {
 
 class interpreter;
-/// The kinds of transform that a rule can be registered for (FS-16).
-enum class transform_type : unsigned char { grad, jvp, vmap, functionalize };
-constexpr char const* name(transform_type t) {
-  constexpr char const* names[] = {"grad", "jvp", "vmap", "functionalize"};
-  return names[static_cast<int>(t)];
-}
-
 namespace detail {
 template <class F>
 struct unboxed_parameters : unboxed_parameters<decltype(&F::operator())> {};
@@ -63,6 +56,12 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
   if constexpr (keyed_kernel<F>) return f(op, keys, x);
   else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
   else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+}
+/// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
+template <class F>
+tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_inference && !keys.has(dispatch_key::transform_back)) return redispatch(op, keys.below(dispatch_key::inplace_or_view), x);
+  return run_kernel<F>(self, op, keys, x);
 }
 } // namespace detail
 
@@ -151,7 +150,8 @@ private:
   }
   template <class F>
   detail::registration_record kernel_record(dispatch_key key) const {
-    return {this, key, {&detail::run_kernel<F>, nullptr}, {}};
+    bool const eager = dispatch_key_set(key).has_any({dispatch_key::autograd_functionality, dispatch_key::inplace_or_view});
+    return {this, key, {eager ? &detail::run_unless_inference<F> : &detail::run_kernel<F>, nullptr}, {}};
   }
   std::string name_;
   void (*take_back_)(library const*) = nullptr;

@@ -217,6 +217,10 @@ private:
       else if (r.kernel.call) t.kernels.add(r.key);
       else t.kernels.skip(r.key);
     }
+    // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+    if (!e.defined && !t.kernels.autograd && !t.kernels.composite_implicit)
+      for (int i = 1; i < dispatch_key_count; ++i)
+        if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !t.kernels.has(k)) t.kernels.skip(k);
     auto const registered_for = [&](dispatch_key k) -> boxed_kernel const* {
       for (auto const& r : e.records)
         if (r.key == k && r.kernel.call) return &r.kernel;

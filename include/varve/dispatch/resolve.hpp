@@ -74,10 +74,10 @@ constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory
 /// What every operator has without registration: nothing happens at these keys.
 inline constexpr kernel_inventory built_in_fallbacks = [] {
   kernel_inventory f;
-  for (dispatch_key k : {dispatch_key::transform_back, dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
+  for (dispatch_key k : {dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu, dispatch_key::autograd_other,
                          dispatch_key::autograd_private_use, dispatch_key::autograd_meta, dispatch_key::autocast})
     f.skip(k);
-  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
+  for (dispatch_key k : {dispatch_key::subclass, dispatch_key::dispatch_mode, dispatch_key::transform_back, dispatch_key::transform, dispatch_key::pre_dispatch, dispatch_key::function_mode}) f.add(k);
   return f;
 }();
 /// The kernels of an operator that is defined by its rules.

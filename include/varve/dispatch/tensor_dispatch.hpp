@@ -4,6 +4,7 @@
 #include <varve/dispatch/dispatch_table.hpp>
 #include <varve/dispatch/table.hpp>
 #include <varve/dispatch/tensor_eval.hpp>
+#include <varve/dispatch/transform_dispatch.hpp>
 
 namespace varve {
 
@@ -20,21 +21,6 @@ tensor as_tensor(T v) {
 template <class T, index_t... D>
 tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
-}
-
-/// Does a value belong to a transform that is still there to process it?
-inline bool is_alive(layer const* transforms, tensor const& t) {
-  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
-  return transforms;
-}
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
-VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
-  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    if (!(t.sizes() == t.inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = tensor(t.inner());
-  }
-  return t;
 }
 
 /// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as a factory's.
@@ -93,52 +79,39 @@ inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_
 VARVE_NOINLINE inline tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->eval(*op.at, x); }
 VARVE_NOINLINE inline tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) { return op.table->meta(*op.at, x); }
 
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
-VARVE_COLD inline tensor call_without_rules(boxed_op const& op, boxed_args const& x) {
-  popped const p(this_thread_state.transforms);
-  for (auto const& t : x)
-    if (t.defined() && t.is_wrapped() && t.layer() == p.top().id) no_rule(op.name(), p.top().kind);
-  return op(x);
+/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8, MD-10). Undefined when all decline.
+inline tensor ask_modes(boxed_op const& op, boxed_args const& x) {
+  layer_stack* const stack = this_thread_state.next_mode();
+  if (!stack) return {};
+  popped const p(*stack);
+  tensor y = p.top().process(p.top(), op, x);
+  if (y.defined()) [[likely]]
+    return y;
+  return ask_modes(op, x);
 }
-
-/// The innermost transform processes a call: by the rule registered for it, by the composite that the operator is, or by the operator's rules (FS-3, FS-14).
-VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
-  thread_state& s = this_thread_state;
-  bool dead = false;
-  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
-  if (dead) {
-    boxed_args plain;
-    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
-    return call_boxed(op, plain);
-  }
-  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
-  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
-    for (auto const& r : t.rules)
-      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
-    if (!op.table->eval) return call_without_rules(op, x);
-  }
-  popped const p(s.transforms);
-  return p.top().process(p.top(), op, x);
+[[noreturn]] VARVE_COLD inline void refuse_all_declined(boxed_op const& op) {
+  thread_state const& s = this_thread_state;
+  std::string tried;
+  auto const add = [&](layer_stack const& stack) {
+    for (layer const* l = stack.top; l; l = l->below) tried += (tried.empty() ? "" : ", ") + std::string(l->kind);
+  };
+  add(s.modes);
+  for (layer_stack const& slot : s.infra) add(slot);
+  throw dispatch_error(("varve: " + std::string(op.name()) + ": all modes declined (" + tried + "), and no operand is of a subclass that could accept; let the process of one of them return a tensor, for instance op(args)").c_str());
 }
-
-/// The top mode processes a call, off the stack; what lies above modes is off while it runs (MD-8, MD-9). One that declines leaves the call to the subclasses among the
-/// operands (MD-10).
+/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses among the operands, who find all modes back (MD-10, MD-11).
 VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  layer_stack* const stack = s.next_mode();
-  if (!stack) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
-  layer const* asked = stack->top;
+  if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
   {
     constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
     key_guard const off(s.included, s.excluded | above);
-    popped const p(*stack);
-    tensor y = p.top().process(p.top(), op, x);
+    tensor y = ask_modes(op, x);
     if (y.defined()) [[likely]]
       return y;
   }
   if (keys.has(dispatch_key::subclass)) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x);
-  throw dispatch_error(("varve: " + std::string(op.name()) + ": the mode " + asked->kind + " declined, and no operand is of a subclass that could accept; let the mode's process return a tensor, for instance op(args)").c_str());
+  refuse_all_declined(op);
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.

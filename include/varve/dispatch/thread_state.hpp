@@ -34,6 +34,8 @@ struct layer {
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
   void* object = nullptr;
+  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
+  dispatch_key_set keys;
   /// Identity of the type of a mode, for rules registered for it.
   void const* type = nullptr;
   /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).

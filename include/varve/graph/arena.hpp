@@ -21,11 +21,12 @@ constexpr void place_in_arena(program& p) {
     stage const& st = p.stages[s];
     int const now = static_cast<int>(s);
     touch(st.out, now);
-    if (st.kind == stage_kind::branch) {
+    if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
+      int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
       touch(st.in[0], now);
       for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
-      for (int k = 0; k < c.results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
+      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
       continue;
     }
     for (int b : st.in) touch(b, now);

@@ -113,33 +113,39 @@ public:
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
-  /// Writes a node with two inner functions (closed builders). What they lifted becomes further operands, the union in order of first use.
-  constexpr int emit_branches(op_handle const* op, int const* operands, int count, graph_builder& a, graph_builder& b) {
+  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the union in order of first use. Results are as those of the first.
+  constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count, graph_builder& a, graph_builder* b = nullptr) {
     list<int> all(operands, operands + count), lifted;
-    for (graph_builder const* f : {&a, &b})
-      for (std::size_t k = 0; k < f->lifted_.size(); k += 2) {
+    int const functions = b ? 2 : 1;
+    graph_builder* const inner[] = {&a, b};
+    for (int q = 0; q < functions; ++q)
+      for (std::size_t k = 0; k < inner[q]->lifted_.size(); k += 2) {
         bool known = false;
-        for (int id : lifted) known = known || id == f->lifted_[k];
-        if (!known) lifted.push_back(f->lifted_[k]);
+        for (int id : lifted) known = known || id == inner[q]->lifted_[k];
+        if (!known) lifted.push_back(inner[q]->lifted_[k]);
       }
     for (int id : lifted) all.push_back(id);
-    a.take_inputs(lifted, *this);
-    b.take_inputs(lifted, *this);
-    graph const ga = a.finish(), gb = b.finish();
-    int const first = 1 + static_cast<int>(inner_.regions.size());
-    int const rest_of_b = 2 + static_cast<int>(ga.regions.size()) - 1;
-    detail::append(inner_, ga, 0, 1, first + 2);
-    detail::append(inner_, gb, 0, 1, first + rest_of_b);
-    detail::append(inner_, ga, 1, static_cast<int>(ga.regions.size()), first + 2);
-    detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), first + rest_of_b);
+    for (int q = 0; q < functions; ++q) inner[q]->take_inputs(lifted, *this);
+    graph const ga = a.finish();
+    int const first = 1 + static_cast<int>(inner_.regions.size()), rest = first + functions, inside_a = static_cast<int>(ga.regions.size());
+    detail::append(inner_, ga, 0, 1, rest);
+    if (b) { // a named graph: g++ 12 loses temporaries that hold storage
+      graph const gb = b->finish();
+      int const rest_of_b = rest + inside_a - 1;
+      detail::append(inner_, gb, 0, 1, rest_of_b);
+      detail::append(inner_, ga, 1, inside_a, rest);
+      detail::append(inner_, gb, 1, static_cast<int>(gb.regions.size()), rest_of_b);
+    } else {
+      detail::append(inner_, ga, 1, inside_a, rest);
+    }
     meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
-    int const id = emit(op, {}, all.data(), static_cast<int>(all.size()), out);
+    int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
     nodes_[static_cast<std::size_t>(id)].regions_first = first;
-    nodes_[static_cast<std::size_t>(id)].regions_count = 2;
+    nodes_[static_cast<std::size_t>(id)].regions_count = functions;
     several_ = static_cast<int>(ga.results.size());
     return id;
   }
-  /// The k-th result of a node just written by `emit_branches`.
+  /// The k-th result of a node just written by `emit_functions`.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) return id;
     return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);

@@ -42,7 +42,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
-      at(n) = (*hop)(std::move(functions), x);
+      at(n) = (*hop)(std::move(functions), x, nd.at);
     } else if (std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {

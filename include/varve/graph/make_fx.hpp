@@ -79,7 +79,7 @@ struct trace_layer : layer {
     trace_layer on_false(*this);
     trace_into(on_false, 1);
     bool const first = static_cast<bool>(real(x[0]));
-    int const node = builder.emit_branches(handle, ids.data(), static_cast<int>(ids.size()), on_true.builder, on_false.builder);
+    int const node = builder.emit_functions(handle, {}, ids.data(), static_cast<int>(ids.size()), on_true.builder, &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const& v = values[first ? 0 : 1][k];

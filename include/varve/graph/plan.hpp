@@ -59,6 +59,10 @@ private:
     while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
     return n;
   }
+  constexpr int new_buffer(meta const& m, index_t rows) {
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
   constexpr int new_buffer(node const& n, place where, index_t number) {
     p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
     return static_cast<int>(p.buffers.size()) - 1;
@@ -178,31 +182,34 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  constexpr void branch(int n) {
+  /// A branch, whose operand 0 is the predicate, or a scan.
+  constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
+    bool const loop = what[n] == known::scan;
+    int const first = loop ? 0 : 1;
     stage s = blank_stage;
-    s.kind = stage_kind::branch;
+    s.kind = loop ? stage_kind::scan : stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.region = nd.regions_first, c.operands = nd.count - 1, c.results = r.result_count;
-    s.in[0] = buffer_of[base(input(nd, 0))];
+    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
+    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = 1; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
+    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
     for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
       if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
         p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    for (int k = 0; k < c.results; ++k) { // results nobody uses are written all the same
-      int const result = g.results[r.result_first + k];
-      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[result], place::arena, 0);
-    }
+    index_t const carried = loop ? nd.at[0][0] : c.results;
+    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
+      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);
   }
   constexpr void call(int n) {
-    if (what[n] == known::cond) return branch(n);
+    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
     node const& nd = g.nodes[n];
     stage s = blank_stage;
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;

@@ -8,6 +8,17 @@ namespace varve {
 template <class Tag>
 inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
 
+namespace detail {
+/// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
+template <class F, std::size_t... K>
+constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
+  std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
+  auto const y = call_with(f, in);
+  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v, &b))); }, y);
+  return tree_map([](auto const& v) { return meta_of(v); }, y);
+}
+} // namespace detail
+
 /// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions capture of the functions around them become
 /// further operands, the union over both, in the same order for both (CD-4, SL-9).
 template <class Tag, class Op, class P, class... X>
@@ -15,26 +26,54 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder& outer = detail::as_proxy(p).builder->current();
   int const pred = detail::node_in(outer, detail::as_proxy(p));
   meta const metas[] = {meta_of(x)..., meta{}};
-  auto trace_into = [&](graph_builder& b, auto const& f) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
-      auto const y = detail::call_with(f, in);
-      tree_for_each([&](auto const& v) { b.result(detail::node_in(b, detail::as_proxy(v, &b))); }, y);
-      return tree_map([](auto const& v) { return meta_of(v); }, y);
-    }(std::index_sequence_for<X...>{});
-  };
   graph_builder on_true(&outer);
-  auto const shapes = trace_into(on_true, op.on_true);
+  auto const shapes = detail::trace_into(on_true, op.on_true, metas, std::index_sequence_for<X...>{});
   on_true.close();
   graph_builder on_false(&outer);
-  auto const other = trace_into(on_false, op.on_false);
+  auto const other = detail::trace_into(on_false, op.on_false, metas, std::index_sequence_for<X...>{});
   on_false.close();
   static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
   tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
   int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
-  int const id = outer.emit_branches(&hop_handle<Tag>, operands, 1 + static_cast<int>(sizeof...(X)), on_true, on_false);
+  int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
+}
+
+/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
+template <class Tag, class Op, class... X>
+constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
+  graph_builder* const near = detail::trace_of_all(x...);
+  if (!near) refuse::argument_is_invalid("trace", "a loop over constants alone was met while tracing; pass one of them as an argument");
+  graph_builder& outer = *near;
+  constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
+  meta metas[] = {meta_of(x)...};
+  index_t const n = to_dims(op.length)[0];
+  for (int k = 0; k < static_cast<int>(sizeof...(X)); ++k) {
+    metas[k].number = false;
+    if (k >= carried && k < carried + scanned) metas[k].sizes.erase(0);
+  }
+  graph_builder step(&outer);
+  auto const shapes = detail::trace_into(step, op.f, metas, std::index_sequence_for<X...>{});
+  step.close();
+  int at = 0;
+  auto const result = tree_map(
+      [&](meta const& m) {
+        int const k = at++;
+        if (k >= carried) {
+          meta all = m;
+          all.sizes.insert(0, n);
+          return all;
+        }
+        if (!(m.sizes == metas[k].sizes)) refuse::shapes_do_not_match("scan (a carried value before and after a step)", metas[k].sizes, m.sizes);
+        if (m.type != metas[k].type) refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(m.type));
+        return metas[k];
+      },
+      shapes);
+  int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
+  int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
+  int k = 0;
+  return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);
 }
 
 } // namespace varve

@@ -100,6 +100,7 @@ private:
     case known::scatter_add:
     case known::argmax:
     case known::cond:
+    case known::scan:
     case known::getitem:
     case known::other: r = role::call; break;
     default: break;

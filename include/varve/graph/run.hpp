@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstring>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/call.hpp>
 #include <varve/graph/nest.hpp>
@@ -36,6 +37,34 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 }
 } // namespace detail
 
+namespace detail {
+/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+template <class P, int S, int... A, int... Q>
+VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+  constexpr stage s = P::value.stages[S];
+  constexpr call_info c = P::value.calls[s.number];
+  constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
+  constexpr index_t n = c.at[1][0];
+  using sub = compiled<region_of<typename P::make, c.region>>;
+  constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
+  constexpr index_t argument_step[] = {(A >= carried && A < walked ? bytes(s.in[1] + A) / (n ? n : 1) : 0)...};
+  constexpr index_t result_step[] = {(Q >= carried ? bytes(s.in[2] + Q) / (n ? n : 1) : 0)...};
+  memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
+  void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
+  void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
+  if constexpr (n % 2) std::swap(here, there); // the last step leaves it where it is wanted
+  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
+  for (index_t k = 0; k < n; ++k) {
+    index_t const row = c.at[0][2] ? n - 1 - k : k;
+    loop::run<sub, sizeof...(A), sizeof...(Q)>(
+        {{(A < carried ? here[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+         {(Q < carried ? there[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+         nullptr});
+    std::swap(here, there);
+  }
+}
+} // namespace detail
+
 /// Executes stage `S` of program `P`.
 template <class P, int S>
 VARVE_INLINE void run_stage(auto const& mem) {
@@ -51,6 +80,9 @@ VARVE_INLINE void run_stage(auto const& mem) {
     using results = std::make_integer_sequence<int, c.results>;
     if (*address<P, s.in[0]>(mem)) detail::run_region<P, S, c.region>(mem, operands{}, results{});
     else detail::run_region<P, S, c.region + 1>(mem, operands{}, results{});
+  } else if constexpr (s.kind == stage_kind::scan) {
+    constexpr call_info c = P::value.calls[s.number];
+    detail::run_scan<P, S>(mem, std::make_integer_sequence<int, c.operands>{}, std::make_integer_sequence<int, c.results>{});
   } else {
     call<P, S>(mem);
   }

@@ -263,7 +263,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
   opened_args const o(*top, x);
   auto* const in = static_cast<dynamic_level*>(top->object);
-  popped const off(this_thread_state.transforms);
+  lowered const off;
   if (!o.any) return call_custom<>(f, o.inner);
   boxed_args r;
   if (std::strcmp(top->kind, "vmap") == 0) {
@@ -280,7 +280,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
     for (int k = 0; k < y.size(); ++k) r.push_back(c->constant_results >> k & 1 ? y[k] : in->close_dual(*in, y[k], dy[k]));
   } else {
     boxed_args const y = call_custom<>(f, o.inner);
-    if (!in->records()) return y;
+    if (!top->grad_mode) return y;
     std::vector<edge> edges;
     for (int k = 0; k < x.size(); ++k) edges.push_back(o.mine[static_cast<std::size_t>(k)] ? edge(x[k].history()) : edge());
     r = record_custom<T, false>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/region.hpp>
+#include <varve/hop/inner_function.hpp>
 #include <varve/op/mul.hpp>
 #include <varve/op/where.hpp>
-#include <varve/transform/vjp.hpp>
 
 namespace varve {
 
@@ -13,12 +13,6 @@ struct cond_t {
 };
 
 namespace detail {
-template <class I, class F>
-struct dual_fn;
-template <std::size_t N, class F>
-struct pull_fn;
-template <class I, class F, class... Flag>
-struct batched_fn;
 /// The results of both branches must be of one shape and dtype.
 template <class U, class V>
 constexpr void require_alike(U const& u, V const& v) {
@@ -28,11 +22,6 @@ constexpr void require_alike(U const& u, V const& v) {
     if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
     if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
   }
-}
-template <class D>
-constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
-  else return d.tangent;
 }
 } // namespace detail
 
@@ -92,80 +81,6 @@ struct cond_call {
 };
 template <class T, class F>
 inline constexpr bool is_hop<cond_call<T, F>> = true;
-
-namespace detail {
-/// Runs a branch on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
-template <class I, class F>
-struct dual_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)), as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
-    }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-  template <class Y>
-  static constexpr auto as_tuple(Y const& y) {
-    if constexpr (is_tree_node<Y>) return y;
-    else return std::tuple<Y>(y);
-  }
-};
-
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the branch again in reverse mode.
-template <std::size_t N, class F>
-struct pull_fn {
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
-      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
-      auto const run = vjp(with_captures, nth<K>(x...)...);
-      auto const g = [&] {
-        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
-        else return std::make_tuple(nth<N + G>(x...)...);
-      }();
-      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
-    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
-  }
-  template <std::size_t M, class G, class... V>
-  static constexpr auto first(G const& f, V const&... v) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
-  }
-  template <class C, class X>
-  static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
-    else return c;
-  }
-};
-
-/// Runs a branch on values that an interpreter without payload closes, and opens its result: what a mode puts around the functions of a call.
-template <class I, class F>
-struct reentering_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
-  }
-};
-/// Runs a branch on operands some of which are mapped; every result comes out mapped.
-template <class I, class F, class... Flag>
-struct batched_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    auto const close = [&](auto flag, auto const& v) {
-      if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
-      else return v;
-    };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
-  }
-};
-} // namespace detail
 
 /// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both worlds: the functions are wrapped by `dual_fn`,
 /// `pull_fn` and `batched_fn`, of which tensors have their own forms (`boxed_cond.hpp`).

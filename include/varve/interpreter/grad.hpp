@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/transform_keys.hpp>
 #include <varve/interpreter/rule_call.hpp>
 
 namespace varve {
@@ -8,6 +9,7 @@ namespace varve {
 template <class Lv>
 struct grad_interpreter : Lv {
   static constexpr char const* kind = "grad";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::grad);
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {

@@ -19,16 +19,21 @@ public:
   /// Size of the mapped dimension and policy for random operators; of `vmap` only.
   index_t batch_size() const { return layer_->batch_size; }
   random_policy randomness() const { return layer_->random; }
+  /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between `transform` and `transform_back` do not, but those at
+  /// autocast (FS-3). A static interpreter says the same as `grad_interpreter<Lv>::keys`.
+  dispatch_key_set keys() const { return layer_->keys; }
   /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
   friend bool operator==(interpreter const& a, interpreter const& b) {
     return std::strcmp(a.kind(), b.kind()) == 0 && a.level() == b.level() && a.batch_size() == b.batch_size() && a.randomness() == b.randomness();
   }
 
-  /// Runs `body` with this layer off the stack, on every exit put back: calls in it go to the next interpreter. The layer must be the top one.
+  /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put back: calls in it go to the next interpreter. The layer must be
+  /// the top one.
   template <class F>
   auto lower(F const& body) const {
-    if (this_thread_state.transforms.top != layer_) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
-    popped const off(this_thread_state.transforms);
+    layer const* const top = this_thread_state.transforms.top;
+    if (!top || top->id != layer_->id) throw transform_error((std::string("varve: interpreter ") + kind() + " is not the innermost one; only that can be lowered").c_str());
+    lowered const off;
     return body();
   }
   /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/transform_keys.hpp>
 #include <varve/interpreter/rule_call.hpp>
 
 namespace varve {
@@ -9,6 +10,7 @@ namespace varve {
 template <class Lv>
 struct jvp_interpreter : Lv {
   static constexpr char const* kind = "jvp";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::jvp);
 
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {

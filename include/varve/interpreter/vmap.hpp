@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/dispatch/transform_keys.hpp>
 #include <varve/interpreter/rule_call.hpp>
 
 namespace varve {
@@ -9,6 +10,7 @@ namespace varve {
 template <class Lv, class N>
 struct vmap_interpreter : Lv {
   static constexpr char const* kind = "vmap";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::vmap);
   [[no_unique_address]] N n;
 
   template <class Op, class... X>

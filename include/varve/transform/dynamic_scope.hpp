@@ -14,6 +14,7 @@ struct interpreter_layer : layer {
   I interpreter{};
   explicit interpreter_layer(layer_stack& stack) {
     kind = I::kind;
+    keys = I::keys;
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {

@@ -26,7 +26,7 @@ inline bool single_threaded() {
 /// Count of owners, shared between threads.
 struct reference_count {
   std::atomic<std::uint32_t> n{1};
-  void add() {
+  VARVE_INLINE void add() {
     if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else n.fetch_add(1, std::memory_order_relaxed);
   }

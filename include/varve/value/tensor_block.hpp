@@ -130,7 +130,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   return r;
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
-inline dims const& tensor::sizes() const {
+VARVE_INLINE dims const& tensor::sizes() const {
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->sizes()) return *d;
   return block_->sizes;

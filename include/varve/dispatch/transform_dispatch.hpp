@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/dispatch_table.hpp>
+#include <varve/dispatch/table.hpp>
+#include <varve/dispatch/transform_keys.hpp>
+
+/// @file
+/// What happens to a boxed call at the keys `transform` and `transform_back`: the innermost transform of the thread processes it.
+namespace varve::detail {
+
+tensor call_boxed(boxed_op const& op, boxed_args const& x);
+
+/// Does a value belong to a transform that is still there to process it?
+inline bool is_alive(layer const* transforms, tensor const& t) {
+  while (transforms && transforms->id != t.layer()) transforms = transforms->below;
+  return transforms;
+}
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
+  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (!(t.sizes() == t.inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
+    t = tensor(t.inner());
+  }
+  return t;
+}
+
+/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
+VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
+  for (auto const& t : x)
+    if (t.defined() && t.is_wrapped() && t.layer() == in.id) no_rule(op.name(), in.kind);
+  return op(x);
+}
+
+inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, bool replaced) const {
+  key_guard const callers(included(), excluded());
+  if (records) of_.grad_mode = grad_mode;
+  if (!replaced) return op.table->eval ? of_.process(of_, op, x) : call_without_rules(*this, op, x);
+  boxed_args inside;
+  for (auto const& t : x) inside.push_back(t.defined() && t.is_wrapped() && t.layer() == id ? t.inner() : t);
+  tensor const y = op(inside);
+  return op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!') ? x[0] : y;
+}
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
+VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  dispatch_key_set keys = s.included | l.keys;
+  for (auto const& t : x) {
+    if (!t.defined()) continue;
+    tensor const* base = &t;
+    while (base->is_wrapped()) base = &base->inner();
+    keys |= base->keys();
+  }
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  if ((keys & backends).empty()) keys |= default_keys;
+  dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
+  keys = (keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded;
+  return keys & dispatch_key_set::full(); // histories are of the bottom
+}
+/// The end of the kernels of a transform: the rest of the call is the layer's own, unless one of them stood at the key that the layer implements.
+VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  layer* const top = this_thread_state.transforms.top;
+  processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
+  if (!here) return redispatch(op, keys.below(dispatch_key::transform_back), x);
+  dispatch_table const& t = table_of(op);
+  if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+  dispatch_key_set const own = implementing(top->keys);
+  constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
+  bool const passed = !own.empty() && !keys.has_any(own);
+  bool const replaced = passed && (t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  popped const off(this_thread_state.transforms);
+  return here->finish(op, x, replaced);
+}
+
+/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform` and `transform_back` as far as they concern it, by the composite
+/// that the operator is, or by the operator's rules (FS-3, FS-14).
+VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  thread_state& s = this_thread_state;
+  bool dead = false;
+  for (auto const& t : x) dead = dead || (t.defined() && t.is_wrapped() && !is_alive(s.transforms.top, t));
+  if (dead) {
+    boxed_args plain;
+    for (auto const& t : x) plain.push_back(unwrap_dead(s.transforms.top, t));
+    return call_boxed(op, plain);
+  }
+  if (!s.transforms.top) return redispatch(op, keys.below(dispatch_key::transform), x);
+  if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
+    for (auto const& r : t.rules)
+      if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+      if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
+      processing_layer const here(*s.transforms.top);
+      return redispatch(op, at, x);
+    }
+    if (t.composite.call) return t.composite.call(t.composite.self, op, keys, x);
+    if (!op.table->eval) {
+      lowered const off;
+      return call_without_rules(off.top(), op, x);
+    }
+  }
+  popped const p(s.transforms);
+  return p.top().process(p.top(), op, x);
+}
+
+} // namespace varve::detail

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+using vv::array;
+constexpr auto body = [](auto const& c, auto const& x, auto const& w) {
+  auto const n = vv::tanh(c * w + x);
+  return std::pair{n, vv::sum(n * n)};
+};
+/// A small recurrent cell over rows of 2: a number of what it carries, what it puts out, and a parameter it captures.
+constexpr auto cell = [](auto init, auto xs, auto w) {
+  auto [c, y] = vv::scan(vv::closure(body, w), init, xs);
+  return vv::sum(c) + vv::sum(y * y);
+};
+constexpr array<double, 2> init{0.1, -0.2};
+constexpr array<double, 4, 2> rows{0.5, -1, 0.25, 2, -0.75, 0.3, 1.1, -0.4};
+constexpr array<double, 2> weight{0.7, -1.3};
+constexpr auto by_hand = [](auto c, auto const& xs, auto const& w) {
+  double s = 0;
+  for (int k = 0; k < 4; ++k) {
+    double y = 0;
+    for (int i = 0; i < 2; ++i) {
+      c[i] = std::tanh(c[i] * w[i] + xs(k, i));
+      y += c[i] * c[i];
+    }
+    s += y * y;
+  }
+  return s + c[0] + c[1];
+};
+/// The derivative along one element of one argument.
+template <class G>
+void check_gradient(G const& gradients) {
+  double const h = 1e-6;
+  auto const [gc, gx, gw] = gradients;
+  for (int k = 0; k < 2; ++k) {
+    auto up = init, down = init;
+    up[k] += h, down[k] -= h;
+    CHECK(gc[k] == Approx((by_hand(up, rows, weight) - by_hand(down, rows, weight)) / (2 * h)));
+    auto wu = weight, wd = weight;
+    wu[k] += h, wd[k] -= h;
+    CHECK(gw[k] == Approx((by_hand(init, rows, wu) - by_hand(init, rows, wd)) / (2 * h)));
+  }
+  for (int k = 0; k < 8; ++k) {
+    auto up = rows, down = rows;
+    up[k] += h, down[k] -= h;
+    CHECK(gx[k] == Approx((by_hand(init, up, weight) - by_hand(init, down, weight)) / (2 * h)));
+  }
+}
+template <vv::index_t... D>
+tensor boxed(array<double, D...> const& a) {
+  return tensor::from_data(a.data, {D...});
+}
+template <class A>
+A unboxed(tensor const& t, A a) {
+  tensor const c = vv::contiguous(t);
+  std::copy(c.data<double>(), c.data<double>() + A::count, a.data);
+  return a;
+}
+/// Three numbers that change places.
+constexpr auto shifted = [](auto a, auto b, auto c, auto xs) { return vv::scan([](auto const& u, auto x) { auto [p, q, r] = u; return std::pair{std::tuple{q, r, p}, p + x}; }, std::tuple{a, b, c}, xs); };
+bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
+tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
+} // namespace
+
+TEST_CASE("scan: fused, a loop and its gradient", "[hop][scan][fuse]") {
+  CHECK(vv::fuse(cell)(init, rows, weight) == Approx(by_hand(init, rows, weight)));
+  check_gradient(vv::fuse(vv::grad<0, 1, 2>(cell))(init, rows, weight));
+  check_gradient(vv::grad<0, 1, 2>(cell)(init, rows, weight));
+  // an odd number of steps ends in the other of the two places
+  auto const [p, q, r, y] = vv::fuse([](auto a, auto b, auto c, auto xs) {
+    auto [u, y] = shifted(a, b, c, xs);
+    return std::tuple_cat(u, std::tuple(y));
+  })(1.0, 2.0, 3.0, array<double, 5>{10, 20, 30, 40, 50});
+  CHECK((p == 3 && q == 1 && r == 2));
+  CHECK(vv::equal(y, array<double, 5>{11, 22, 33, 41, 52}));
+}
+
+TEST_CASE("scan: on tensors in every interpreter, as on static values", "[hop][scan]") {
+  tensor const c = boxed(init), x = boxed(rows), w = boxed(weight);
+  CHECK(cell(c, x, w).item<double>() == Approx(by_hand(init, rows, weight)));
+  auto const g = vv::grad<0, 1, 2>(cell)(c, x, w);
+  check_gradient(std::tuple{unboxed(std::get<0>(g), init), unboxed(std::get<1>(g), rows), unboxed(std::get<2>(g), weight)});
+  // forward mode against reverse mode, second derivatives both ways, through the captured value as well
+  auto const along = vv::jvp(cell, std::tuple(c, x, w), std::tuple(vv::ones_like(c), vv::ones_like(x), vv::ones_like(w))).second;
+  CHECK(along.item<double>() == Approx((vv::sum(std::get<0>(g)) + vv::sum(std::get<1>(g)) + vv::sum(std::get<2>(g))).item<double>()));
+  auto const of_w = [&](auto const& v) { return cell(c, x, v); };
+  CHECK(agree(vv::jacfwd(vv::grad(of_w))(w), vv::jacrev(vv::grad(of_w))(w)));
+  CHECK(agree(vv::jacfwd(vv::grad(of_w))(w), vv::jacrev([&](auto const& v) { return vv::jacfwd(of_w)(v); })(w)));
+  // mapped: each of the operands, all at once, and per-example gradients
+  tensor const c2 = vv::stack(std::vector{c, c * 2.0}, 0), x2 = vv::stack(std::vector{x, x + 1.0}, 0), w2 = vv::stack(std::vector{w, w - 0.5}, 0);
+  auto const both = vv::vmap(cell)(c2, x2, w2);
+  for (int k = 0; k < 2; ++k) CHECK(at(both, k).item<double>() == Approx(cell(at(c2, k), at(x2, k), at(w2, k)).item<double>()));
+  auto const only_x = vv::vmap(vv::grad<2>(cell), vv::in_dims<vv::none, 0, vv::none>)(c, x2, w);
+  auto const only_w = vv::vmap(vv::grad<2>(cell), vv::in_dims<vv::none, vv::none, 0>)(c, x, w2);
+  for (int k = 0; k < 2; ++k) {
+    CHECK(agree(at(only_x, k), vv::grad<2>(cell)(c, at(x2, k), w)));
+    CHECK(agree(at(only_w, k), vv::grad<2>(cell)(c, x, at(w2, k))));
+  }
+  // eager
+  tensor const leaf = boxed(weight);
+  leaf.requires_grad_();
+  cell(c, x, leaf).backward();
+  CHECK(agree(leaf.grad(), std::get<2>(g)));
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("scan: what a step captures is differentiated, mapped and lifted", "[hop][scan]") {
+  tensor const x = boxed(rows);
+  auto const captured = [&](auto const& w) { return vv::sum(vv::scan([&](auto const& c, auto const& row) { return std::pair{c * w + row, vv::none}; }, vv::zeros_like(w), x).first); };
+  auto const declared = [&](auto const& w) { return vv::sum(vv::scan(vv::closure([](auto const& c, auto const& row, auto const& v) { return std::pair{c * v + row, vv::none}; }, w), vv::zeros_like(w), x).first); };
+  tensor const w = boxed(weight);
+  CHECK(agree(vv::grad(captured)(w), vv::grad(declared)(w)));
+  CHECK(agree(vv::hessian(captured)(w), vv::hessian(declared)(w)));
+  CHECK(agree(at(vv::vmap(captured)(vv::stack(std::vector{w, w}, 0)), 1), declared(w)));
+}
+
+TEST_CASE("scan: a run-time trace holds the step, nested in another, and runs", "[hop][scan][graph]") {
+  tensor const c = boxed(init), x = boxed(rows), w = boxed(weight);
+  auto const nested = [](auto const& c, auto const& x, auto const& w) {
+    return vv::scan([&](auto const& outer, auto const& row) { return std::pair{vv::scan([&](auto const& inner, auto const& e) { return std::pair{inner * w + e, vv::none}; }, outer, row).first, vv::sum(outer)}; }, c, x);
+  };
+  auto const flat = [&](auto const& c, auto const& x, auto const& w) {
+    auto const [last, y] = nested(c, x, w);
+    return vv::sum(last) + vv::sum(y);
+  };
+  vv::boxed_args const other(c + 1.0, x * 2.0, w - 0.25);
+  auto const g = vv::make_fx(flat)(c, x, w), dg = vv::make_fx(vv::grad<2>(flat))(c, x, w);
+  CHECK(vv::verify(g));
+  CHECK(vv::verify(dg));
+  CHECK(g.regions.size() == 3);
+  CHECK(agree(vv::interpret(g, other)[0], flat(other[0], other[1], other[2])));
+  CHECK(agree(vv::interpret(dg, other)[0], vv::grad<2>(flat)(other[0], other[1], other[2])));
+}
+
+TEST_CASE("scan: trees of run-time structure, the other way, another dimension, a count", "[hop][scan]") {
+  tensor const x = boxed(rows);
+  auto const [last, y] = vv::scan(
+      [](std::vector<tensor> const& c, tensor const& row) {
+        return std::pair{std::vector<tensor>{c[1], c[0] + row}, std::pair{row, c[0]}};
+      },
+      std::vector<tensor>{vv::zeros_like(at(x, 0)), vv::zeros_like(at(x, 0))}, x, true);
+  CHECK(last.size() == 2);
+  CHECK(agree(y.first, x));
+  CHECK(agree(last[1], at(x, 0) + at(x, 2)));
+  auto const by_columns = vv::scan<1>([](tensor const& c, tensor const& v) { return std::pair{c + v, vv::none}; }, vv::zeros_like(vv::sum(x, 1)), x).first;
+  CHECK(agree(by_columns, vv::sum(x, 1)));
+  CHECK(vv::scan([](tensor const& c) { return std::pair{c * 2.0, vv::none}; }, vv::full({}, 1.0), vv::step_count(10)).first.item<float>() == 1024);
+  // a value that is carried unchanged is no alias of what it began as
+  tensor const start = vv::ones({2});
+  tensor const same = vv::scan([](tensor const& c, tensor const&) { return std::pair{c, vv::none}; }, start, x).first;
+  CHECK_FALSE(same.shares_storage(start));
+}
+
+TEST_CASE("scan: what is wrong is said, and leaves every stack as it was", "[hop][scan][exception]") {
+  tensor const x = boxed(rows), c = boxed(init);
+  auto const step = [](auto f) { return [=](tensor const& c, tensor const& v) { return std::pair{tensor(f(c, v)), vv::none}; }; };
+  CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return vv::sum(c); }), c, x), vv::shape_error);
+  CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return vv::to(c, vv::dtype::float32); }), c, x), vv::dtype_error);
+  CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return c; }), c, vv::full({}, 1.0)), vv::value_error);
+  CHECK_THROWS_AS(vv::scan(step([](auto const& c, auto const&) { return c; }), c, vv::zeros({0, 2})), vv::value_error);
+  CHECK_THROWS_AS(vv::scan([](tensor const& c, std::pair<tensor, tensor> const&) { return std::pair{c, vv::none}; }, c, std::pair{x, vv::zeros({3, 2})}), vv::shape_error);
+  auto const writes = [](tensor const& c, tensor const& v) {
+    vv::add_(c, v);
+    return std::pair{c + v, vv::none};
+  };
+  CHECK_THROWS_WITH(vv::scan(writes, vv::clone(c), x), ContainsText("writes into one of its operands"));
+  auto const throws = step([](auto const& c, auto const& v) {
+    if (c.dim() == 1) throw std::runtime_error("stop");
+    return c + v;
+  });
+  CHECK_THROWS_AS(vv::vmap(vv::grad([&](auto const& a) { return vv::sum(vv::scan(throws, a, x).first); }))(vv::stack(std::vector{c, c}, 0)), std::runtime_error);
+  CHECK(vv::this_thread_state.quiet());
+}
