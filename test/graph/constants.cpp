@@ -17,6 +17,8 @@ constexpr auto miss = [](auto w, auto x, auto y) {
   auto const d = vv::dot(w, x) - y;
   return d * d;
 };
+constexpr auto step = [](auto c, auto x) { return std::pair(c * x + array<double, 2>{1, 0}, c); };
+constexpr auto horner = [](auto p) { return vv::scan(step, p, array<double, 2>{2, 2}).first; };
 struct counting : vv::dispatch_mode<counting> {
   int calls = 0;
   constexpr auto process(auto op, auto const&... args) {
@@ -138,4 +140,13 @@ TEST_CASE("constants: a graph with array constants runs on tensors", "[graph][co
   vv::tensor const i = vv::interpret(vv::trace([](auto v) { return v + array<std::int64_t, 2>{7, 3}; }, vv::spec<std::int64_t>).thaw(), vv::boxed_args(vv::full({}, 1)))[0];
   CHECK(i.dtype() == vv::dtype::int64);
   CHECK(i.data<std::int64_t>()[0] == 8);
+}
+TEST_CASE("constants: walked through, carried and put out by scan", "[fuse][constant][scan]") {
+  constexpr auto f = [](auto p) { return vv::sum(vv::scan([](auto c, auto x) { return std::pair(c * x, vv::none); }, p, one_two).first); };
+  CHECK(vv::fuse(f)(3.0) == Approx(6));
+  CHECK(vv::fuse(vv::grad(f))(3.0) == Approx(2));
+  // the polynomial (p x + 1) x + 1 at x = 2, in the first element
+  same(vv::fuse(horner)(array<double, 2>{3, 5}), std::vector{15.0, 20.0});
+  same(vv::fuse(vv::grad([](auto p) { return vv::sum(horner(p)); }))(array<double, 2>{3, 5}), std::vector{4.0, 4.0});
+  CHECK(vv::fuse([](auto p) { return vv::sum(vv::scan([](auto c, auto x) { return std::pair(c + x, x); }, 0.0, p).first); })(array<double, 3>{1, 2, 3}) == Approx(6));
 }
