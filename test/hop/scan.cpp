@@ -198,3 +198,13 @@ TEST_CASE("scan: a long one in segments has the same gradient, in a small part o
   CHECK(agree(vv::grad(by_segments(std::integral_constant<index_t, 3>{}))(w), g));
   CHECK(agree(vv::grad(by_segments(std::integral_constant<index_t, -1>{}))(w), g));
 }
+
+TEST_CASE("scan: fused under vmap and hessian, with constants among what is carried", "[hop][scan][fuse]") {
+  constexpr auto f = [](auto xs) {
+    auto [c, y] = vv::scan([](auto c, auto x) { auto n = c + x; return std::pair{n, n * n}; }, 0.0, xs);
+    return c * vv::sum(y);
+  };
+  constexpr array<double, 2, 3> m{1, 2, 3, 2, 3, 4};
+  CHECK(vv::equal(vv::fuse(vv::vmap(vv::grad(f)))(m), array<double, 2, 3>{166, 154, 118, 398, 362, 272}));
+  CHECK(vv::equal(vv::fuse(vv::hessian(f))(array<double, 3>{1, 2, 3}), array<double, 3, 3>{76, 62, 44, 62, 60, 42, 44, 42, 36}));
+}

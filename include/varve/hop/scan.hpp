@@ -165,6 +165,7 @@ struct scan_call {
   template <class First, class... V>
   constexpr auto operator()(First const& first, V const&... v) const {
     if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
+    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
     else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
     else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
     else return run(detail::pack(detail::plain(first), detail::plain(v)...));
