@@ -2884,10 +2884,37 @@ constexpr auto base_tag() {
 }
 } // namespace detail
 
+namespace detail {
+/// A static value that rules cannot compute with beside values of a trace, whose shapes are data: an array, or whatever is seen through a transform. Plain numbers can stay.
+template <class X>
+constexpr bool yields_to_trace() {
+  if constexpr (value<X>) return !dynamic_value<X> && !traced_value<X> && (is_seen<X> || !number<base_of<X>>);
+  else return false;
+}
+template <class... X>
+inline constexpr bool meets_trace = (traced_value<X> || ...) && (yields_to_trace<X>() || ...);
+template <class X, class V, class E>
+constexpr auto reseen(X const& x, V const& v, E const& e) {
+  return seen<typename X::interpreter, V, E>{v, x.in, e};
+}
+/// A static value, plain numbers included, as a constant of the trace that some of `others` belong to.
+template <class X, class... O>
+constexpr auto as_traced(X const& x, O const&... others) {
+  return backend<dependent<traced_base, X>>::lift(x, others...);
+}
+/// ... unless it is no such value, or can stay what it is.
+template <class X, class... O>
+constexpr decltype(auto) beside_trace(X const& x, O const&... others) {
+  if constexpr (yields_to_trace<X>()) return as_traced(x, others...);
+  else return (x);
+}
+} // namespace detail
+
 /// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
-  if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
+  if constexpr (top_level<X...> > 0 && detail::meets_trace<X...>) return dispatch(op, detail::beside_trace(x, x...)...);
+  else if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
     else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
@@ -7364,7 +7391,8 @@ struct composite_operator {
     if constexpr ((detail::is_dynamic_operand<A> || ...))
       if (detail::public_calls_are_watched()) [[unlikely]]
         return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
-    return Tag::body(a...);
+    if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
+    else return Tag::body(a...);
   }
 };
 
@@ -9308,6 +9336,14 @@ consteval bool tree_is_dynamic() {
   }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else return dynamic_value<X>;
 }
+/// Is one of these values, or of their leaves, one of a trace?
+template <class... X>
+consteval bool any_traced() {
+  return ([] {
+    if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return any_traced<E...>(); }(std::type_identity<elements_of<X>>{});
+    else return traced_value<X>;
+  }() || ...);
+}
 /// Level of a static transform: one above the greatest among its arguments and declared captures.
 template <class F, class... X>
 inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
@@ -10726,7 +10762,7 @@ struct node {
   meta out{};
   int first = 0;
   int count = 0;
-  /// Value of a rank-0 `constant` node, or the number of a `placeholder`.
+  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the number of a `placeholder`.
   double value = 0;
   /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
   int regions_first = 0;
@@ -10741,27 +10777,73 @@ struct region {
   int result_first = 0, result_count = 0;
 };
 
+/// Is a node a constant whose elements lie in `graph::constants`?
+constexpr bool is_array_constant(node const& n) { return n.op->kind == op_kind::constant && n.out.sizes.n > 0; }
+
+/// Array sizes of a graph.
+struct graph_sizes {
+  std::size_t nodes, edges, results, regions, constants;
+};
+
+/// A graph of either form, to look at: printing, verifying and comparing are written once.
+struct graph_view {
+  node const* nodes;
+  int const* edges;
+  int const* results;
+  region const* regions;
+  double const* constants;
+  graph_sizes sizes;
+
+  constexpr node const* begin() const { return nodes; }
+  constexpr node const* end() const { return nodes + sizes.nodes; }
+  /// Number of the `k`-th operand of a node.
+  constexpr int operand(node const& n, int k) const { return edges[n.first + k]; }
+};
+
+/// What every form of a graph `G` answers: `for (node const& n : g)`, `g.count(vv::sigmoid)`, `g.operations()`.
+template <class G>
+struct graph_questions {
+  constexpr node const* begin() const { return static_cast<G const&>(*this).view().begin(); }
+  constexpr node const* end() const { return static_cast<G const&>(*this).view().end(); }
+  /// Number of nodes of an operator, all functions included.
+  template <class Op>
+  constexpr int count(Op const&) const {
+    int n = 0;
+    for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
+    return n;
+  }
+  /// Number of nodes that compute something: neither placeholders nor constants.
+  constexpr int operations() const {
+    int n = 0;
+    for (node const& nd : *this) n += nd.op->kind != op_kind::placeholder && nd.op->kind != op_kind::constant;
+    return n;
+  }
+};
+
 /// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
 /// Usable in constant expressions; `static_graph` is the form that outlives them.
-struct graph {
+struct graph : graph_questions<graph> {
   list<node> nodes;
   list<int> edges;
   list<int> results;
   list<region> regions;
-};
+  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers beyond 2^53 have no place here and are refused while tracing.
+  list<double> constants;
 
-/// Array sizes of a frozen graph.
-struct graph_sizes {
-  std::size_t nodes, edges, results, regions;
+  constexpr graph_view view() const {
+    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}};
+  }
+  constexpr operator graph_view() const { return view(); }
 };
 
 /// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
 template <graph_sizes S>
-struct static_graph {
+struct static_graph : graph_questions<static_graph<S>> {
   node nodes[S.nodes ? S.nodes : 1]{};
   int edges[S.edges ? S.edges : 1]{};
   int results[S.results ? S.results : 1]{};
   region regions[S.regions ? S.regions : 1]{};
+  double constants[S.constants ? S.constants : 1]{};
   static constexpr graph_sizes sizes = S;
 
   constexpr static_graph() = default;
@@ -10770,24 +10852,16 @@ struct static_graph {
     for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
     for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
     for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
+    for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
   }
+  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S}; }
+  constexpr operator graph_view() const { return view(); }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
-    return {list<node>(nodes, nodes + S.nodes), list<int>(edges, edges + S.edges), list<int>(results, results + S.results),
-            list<region>(regions, regions + S.regions)};
-  }
-  /// Number of nodes of an operator: `g.count(vv::sigmoid)`.
-  template <class Op>
-  constexpr int count(Op const&) const {
-    int n = 0;
-    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op == &varve::handle<Op>;
-    return n;
-  }
-  /// Number of nodes that compute something: neither placeholders nor constants.
-  constexpr int operations() const {
-    int n = 0;
-    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op->kind != op_kind::placeholder && nodes[k].op->kind != op_kind::constant;
-    return n;
+    graph g;
+    g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges), g.results = list<int>(results, results + S.results);
+    g.regions = list<region>(regions, regions + S.regions), g.constants = list<double>(constants, constants + S.constants);
+    return g;
   }
 };
 
@@ -10796,7 +10870,7 @@ template <class Make>
 struct frozen_sizes {
   static constexpr graph_sizes compute() {
     graph const g = Make{}();
-    return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
+    return g.view().sizes;
   }
 };
 } // namespace detail
@@ -10984,6 +11058,13 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       for (int k = 0; k < nd.out.sizes.n || k == 0; ++k)
         if (v.dim() != nd.out.sizes.n || (k < v.dim() && !is_symbol(nd.out.sizes[k]) && v.sizes()[k] != nd.out.sizes[k])) refuse::shapes_do_not_match("graph (argument)", v.sizes(), nd.out.sizes);
       at(n).push_back(v);
+    } else if (is_array_constant(nd)) {
+      T const c = T::empty(nd.out.sizes, nd.out.type);
+      double const* const from = g.constants.data() + static_cast<std::ptrdiff_t>(nd.value);
+      on_dtype(c.dtype(), "graph", [&]<class E>() {
+        for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
+      });
+      at(n).push_back(c);
     } else if (nd.op->kind == op_kind::constant) {
       T c = varve::full(dims{}, nd.value, nd.out.type);
       if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
@@ -11031,6 +11112,12 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
 namespace detail {
+/// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
+constexpr void take_constants(graph& into, graph const& from, node& n) {
+  auto const first = static_cast<std::ptrdiff_t>(n.value);
+  n.value = static_cast<double>(into.constants.size());
+  for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
+}
 /// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0 keeps all numbers.
 constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
   for (int r = from; r < to; ++r) {
@@ -11041,6 +11128,7 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
       int const edge = static_cast<int>(into.edges.size());
       for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
       nd.first = edge;
+      if (is_array_constant(nd)) take_constants(into, g, nd);
       if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
       into.nodes.push_back(nd);
     }
@@ -11080,6 +11168,17 @@ public:
     n.op = &constant_handle;
     n.out = {type, {}};
     n.value = v;
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  /// A constant of rank > 0 with these elements.
+  template <class T>
+  constexpr int constant(dtype type, dims const& sizes, T const* elements) {
+    node n;
+    n.op = &constant_handle;
+    n.out = {type, sizes};
+    n.value = static_cast<double>(constants_.size());
+    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(static_cast<double>(elements[e]));
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
@@ -11155,6 +11254,7 @@ public:
     g.nodes = nodes_;
     g.edges = edges_;
     g.results = results_;
+    g.constants = constants_;
     g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
     detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
     return g;
@@ -11196,6 +11296,7 @@ private:
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;
   list<int> edges_, results_, lifted_;
+  list<double> constants_;
 };
 
 } // namespace varve
@@ -11702,16 +11803,49 @@ inline constexpr bool is_proxy_base<proxy> = true;
 constexpr meta meta_of(proxy const& p) { return p.info; }
 
 namespace detail {
-constexpr proxy as_proxy(proxy const& p) { return p; }
+/// Where a constant beside this value belongs: the function being traced now; null when nothing tells.
+constexpr graph_builder* trace_of(proxy const& p) {
+  graph_builder* const b = p.builder ? p.builder : p.home;
+  return b ? &b->current() : nullptr;
+}
+template <class V>
+constexpr graph_builder* trace_of(V const& v) {
+  if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
+  else return nullptr;
+}
+/// The first trace that some values tell of.
+template <class... X>
+constexpr graph_builder* trace_of_all(X const&... x) {
+  graph_builder* found = nullptr;
+  ((found = found ? found : trace_of(x)), ...);
+  return found;
+}
+
+/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute with; 0, 1, ..., n - 1 becomes an `arange`, other
+/// elements a constant, in the function `b`.
+constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
 template <number T>
-constexpr proxy as_proxy(T v) {
-  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v)};
+constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v), b};
+}
+/// The very bits: 0 and -0 differ.
+template <class T>
+constexpr bool same_element(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(static_cast<double>(b));
+  else return a == b;
 }
 template <class T, index_t... D>
-constexpr proxy as_proxy(array<T, D...> const& a) {
-  for (index_t k = 1; k < a.size(); ++k)
-    if (!(a[k] == a[0])) refuse::argument_is_invalid("trace", "an array constant whose elements differ cannot be traced; pass it as an argument");
-  return {nullptr, -1, {dtype_of_type<T>(), ints<D...>::to_dims(), false}, static_cast<double>(a.size() ? a[0] : T(0))};
+constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
+  meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
+  bool equal = true, counts = sizeof...(D) == 1;
+  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && same_element(a[k], static_cast<T>(k));
+  if (equal) return {nullptr, -1, m, static_cast<double>(a.size() ? a[0] : T(0)), b};
+  if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
+  if (counts) return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m, 0};
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
+    for (index_t k = 0; k < a.size(); ++k)
+      if (a[k] > T(1) << 53 || a[k] < -(T(1) << 53)) refuse::argument_is_invalid("trace", "an integer beyond 2^53 in an array constant cannot be traced; pass the array as an argument");
+  return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
 /// The node number of a value in the function being traced; constants are written out on first use.
@@ -11728,12 +11862,20 @@ template <>
 struct backend<detail::traced_base> {
   template <class Op, class... X>
   static constexpr proxy call(Op const& op, X const&... x) {
-    proxy in[] = {detail::as_proxy(x)..., proxy{}};
+    graph_builder* near = nullptr;
+    if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
+    proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
     return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
     return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
+  }
+
+  /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
+  template <class X, class... O>
+  static constexpr auto lift(X const& x, O const&... others) {
+    return lifted(detail::trace_of_all(others...), x);
   }
 
   /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
@@ -11746,6 +11888,18 @@ struct backend<detail::traced_base> {
   }
 
 private:
+  template <class X>
+  static constexpr auto lifted(graph_builder* b, X const& x) {
+    if constexpr (is_seen<X>) {
+      auto const v = lifted(b, x.value);
+      if constexpr (value<decltype(x.extra)>) return detail::reseen(x, v, lifted(b, x.extra));
+      else return detail::reseen(x, v, x.extra); // the slot of a tape keeps its type: the tape tells what to do
+    } else if constexpr (std::is_same_v<X, proxy>) {
+      return x;
+    } else {
+      return detail::as_proxy(detail::plain(x), b);
+    }
+  }
   template <class Tag>
   static constexpr proxy emit(attributes const& at, proxy* in, int count) {
     using R = rules<Tag>;
@@ -11834,7 +11988,7 @@ constexpr graph trace_graph(F const& f, M const&... m) {
         using V = std::remove_cvref_t<decltype(v)>;
         static_assert(value<V>, "varve: trace: the function must return values");
         static_assert(level_of<V> == 0, "varve: trace: the result is seen through a transform (perturbation confusion through a capture); pass the outer value as an argument");
-        b.result(detail::node_in(b, detail::as_proxy(v)));
+        b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
   return b.finish();
@@ -11863,8 +12017,8 @@ template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
   std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
   auto const y = call_with(f, in);
-  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v))); }, y);
-  return tree_map([](auto const& v) { return as_proxy(v).info; }, y);
+  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v, &b))); }, y);
+  return tree_map([](auto const& v) { return meta_of(v); }, y);
 }
 } // namespace detail
 
@@ -11874,7 +12028,7 @@ template <class Tag, class Op, class P, class... X>
 constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder& outer = detail::as_proxy(p).builder->current();
   int const pred = detail::node_in(outer, detail::as_proxy(p));
-  meta const metas[] = {meta_of(detail::as_proxy(x))..., meta{}};
+  meta const metas[] = {meta_of(x)..., meta{}};
   graph_builder on_true(&outer);
   auto const shapes = detail::trace_into(on_true, op.on_true, metas, std::index_sequence_for<X...>{});
   on_true.close();
@@ -11883,7 +12037,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   on_false.close();
   static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
   tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
-  int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x))...};
+  int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
@@ -11892,15 +12046,11 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
 /// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
-  graph_builder* near = nullptr;
-  auto const look = [&](proxy const& p) {
-    if (!near) near = p.builder ? p.builder : p.home;
-  };
-  (look(detail::as_proxy(x)), ...);
+  graph_builder* const near = detail::trace_of_all(x...);
   if (!near) refuse::argument_is_invalid("trace", "a loop over constants alone was met while tracing; pass one of them as an argument");
-  graph_builder& outer = near->current();
+  graph_builder& outer = *near;
   constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
-  meta metas[] = {meta_of(detail::as_proxy(x))...};
+  meta metas[] = {meta_of(x)...};
   index_t const n = to_dims(op.length)[0];
   for (int k = 0; k < static_cast<int>(sizeof...(X)); ++k) {
     metas[k].number = false;
@@ -11923,7 +12073,7 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
         return metas[k];
       },
       shapes);
-  int const operands[] = {detail::node_in(outer, detail::as_proxy(x))...};
+  int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);
@@ -12296,6 +12446,17 @@ constexpr void check_exit() {
   static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
                                   "pass the outer value as an argument or through closure(f, captured...)");
 }
+/// A value of the trace that some arguments or declared captures belong to; `none` when none does.
+template <class V, class... R>
+constexpr auto first_traced(V const& v, R const&... r) {
+  if constexpr (traced_value<V>) return base_value(v);
+  else return first_traced(r...);
+}
+template <class F, class... X>
+constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_traced<decltype(captures_of(f)), X...>()) return std::apply([](auto const&... v) { return first_traced(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  else return none;
+}
 template <class V, int N>
 concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
 template <class V>
@@ -12310,15 +12471,15 @@ public:
   using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
   using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
 
-  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)) {}
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)), like_(detail::traced_among(f, x...)) {}
 
   template <class T>
   constexpr auto track(T const& t) {
-    if constexpr (detail::differentiable_leaf<T>) return in().track(in(), detail::plain(t));
+    if constexpr (detail::differentiable_leaf<T>) return track_leaf(t);
     else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
+          if constexpr (detail::differentiable_leaf<V>) return track_leaf(v);
           else return v;
         },
         t);
@@ -12387,6 +12548,13 @@ public:
   }
 
 private:
+  using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
+  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the trace.
+  template <class V>
+  constexpr auto track_leaf(V const& v) {
+    if constexpr (!is_none<like> && !traced_value<V>) return in().track(in(), detail::as_traced(detail::plain(v), like_));
+    else return in().track(in(), detail::plain(v));
+  }
   static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
     if constexpr (std::is_empty_v<tower>) return tower{};
     else return detail::leaves_tower<level>(f, x...);
@@ -12398,9 +12566,15 @@ private:
   }
   template <class Y, class G>
   constexpr void seed(Y const& y, G const& g) {
-    if (y.extra) y.extra->add(tape_.tower, g);
+    if constexpr (traced_value<Y> && value<G> && !traced_value<G>) {
+      if (!(to_dims(shape_of(g)) == to_dims(shape_of(y)))) refuse::shapes_do_not_match("vjp (cotangent and result)", to_dims(shape_of(g)), to_dims(shape_of(y)));
+      if (y.extra) y.extra->add(tape_.tower, to(detail::as_traced(detail::plain(g), y), type_fact(y)));
+    } else {
+      if (y.extra) y.extra->add(tape_.tower, g);
+    }
   }
   tape<tower> tape_;
+  [[no_unique_address]] like like_;
 };
 
 /// Opens reverse mode for a function and its arguments, in the world their types choose.
@@ -12475,6 +12649,16 @@ constexpr auto full_tangent(D const& d) {
   else return d.tangent;
 }
 
+/// Do traced values stand beside static ones?
+template <class... V>
+inline constexpr bool some_traced = (traced_value<V> || ...) && !(traced_value<V> && ...);
+/// A static value, numbers included, as a constant of the trace that others belong to.
+template <class X, class... O>
+constexpr decltype(auto) all_traced(X const& x, O const&... others) {
+  if constexpr ((traced_value<O> || ...) && !traced_value<X>) return as_traced(x, others...);
+  else return (x);
+}
+
 /// Runs a function on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
 template <class I, class F>
 struct dual_fn {
@@ -12543,7 +12727,7 @@ struct batched_fn {
       if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
       else return v;
     };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); }, f(close(Flag{}, x)...));
   }
 };
 
@@ -12618,7 +12802,8 @@ struct cond_call {
   }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
-    if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
+    if constexpr (top_level<P, X...> > 0 && detail::meets_trace<P, X...>) return (*this)(detail::beside_trace(p, p, x...), detail::beside_trace(x, p, x...)...);
+    else if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
     else if constexpr (is_proxy_base<base_of<P>>) return trace_branches(cond_t{}, *this, p, x...);
     else return p ? on_true(x...) : on_false(x...);
   }
@@ -13847,6 +14032,12 @@ constexpr array<T, D...> randn(generator& g) {
 namespace varve {
 
 namespace detail {
+/// A static value beside one of a trace, as a constant of that.
+template <class X, class Y>
+constexpr auto in_world_of(X const& x, Y const& y) {
+  if constexpr (traced_value<Y> && value<X> && !traced_value<X>) return as_traced(x, y);
+  else return x;
+}
 /// Arguments with tangents at a static level.
 template <int N, class Tag>
 struct static_forward_scope {
@@ -13855,8 +14046,8 @@ struct static_forward_scope {
   static constexpr auto attach(P const& p, T const& t) {
     return tree_map(
         [](auto const& v, auto const& d) {
-          auto const x = plain(v);
-          auto const dx = plain(d);
+          auto const x = in_world_of(plain(v), d);
+          auto const dx = in_world_of(plain(d), v);
           static_assert(value<decltype(x)>, "varve: jvp: primals must be values");
           if constexpr (static_and_not_floating<std::remove_cvref_t<decltype(x)>>()) {
             static_assert(never<decltype(x)>, "varve: jvp: primals must be floating; pass others through closure(f, captured...)");
@@ -14369,12 +14560,89 @@ auto carry(F f) {
 
 } // namespace varve
 
+// ---- varve/graph/equal.hpp
+namespace varve {
+
+namespace detail {
+/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
+struct matching {
+  graph_view const &a, &b;
+  list<int> to, from, todo{};
+
+  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+
+  /// Takes two nodes for one; false when one of them has another partner already.
+  constexpr bool pair(int x, int y) {
+    int &p = to[x], &q = from[y];
+    if (p >= 0 || q >= 0) return p == y && q == x;
+    p = y, q = x;
+    todo.push_back(x);
+    return true;
+  }
+  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
+    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
+  }
+  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+
+  /// Two nodes without what they are computed from, which is paired.
+  constexpr bool alike(node const& x, node const& y) {
+    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
+    if (is_array_constant(x)) {
+      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
+      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+        if (!same_bits(p[e], q[e])) return false;
+    } else if (!same_bits(x.value, y.value)) {
+      return false;
+    }
+    for (int k = 0; k < x.count; ++k)
+      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
+    for (int k = 0; k < x.regions_count; ++k)
+      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
+    return true;
+  }
+  constexpr bool functions(region const& f, region const& g) {
+    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
+    for (int k = 0; k < f.inputs; ++k)
+      if (!pair(f.node_first + k, g.node_first + k)) return false;
+    for (int k = 0; k < f.result_count; ++k)
+      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
+    return true;
+  }
+  constexpr bool follow() {
+    while (!todo.empty()) {
+      int const x = todo.back();
+      todo.pop_back();
+      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
+/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
+/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
+/// compared in their order. Linear in the size of the graphs.
+constexpr bool equal(graph_view const& g, graph_view const& h) {
+  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
+  detail::matching m(g, h);
+  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
+  if (!m.follow()) return false;
+  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
+    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
+    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
+    if (x == 0 || y == 0) return x == y;
+    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
+  }
+}
+
+} // namespace varve
+
 // ---- varve/graph/known.hpp
 namespace varve {
 
-/// The operators that passes, planning and emission know by name. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
+/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
 enum class known : unsigned char {
-  placeholder, constant, pointwise, add, sub, mul, div, neg, cheap, convert,
+  placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
   gather, scatter_add, one_hot, arange, cond, scan, getitem, other
 };
@@ -14425,11 +14693,13 @@ constexpr list<known> identify(graph const& g) {
       seen.push_back(n.op);
       what.push_back(identify(*n.op));
     }
-    all.push_back(what[k]);
+    all.push_back(what[k] == known::constant && is_array_constant(n) ? known::data : what[k]);
   }
   return all;
 }
 
+/// Does a node's value lie in memory before the program runs?
+constexpr bool is_given(known k) { return k == known::placeholder || k == known::data; }
 constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
 constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
 constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
@@ -14444,8 +14714,8 @@ constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat;
 namespace varve::loop {
 
 /// Where a buffer lives.
-enum class place : unsigned char { argument, result, arena };
-/// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
+enum class place : unsigned char { argument, result, arena, constant };
+/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, or from element `number` of the constants on.
 struct buffer {
   place where;
   dtype type;
@@ -14559,19 +14829,20 @@ struct program {
   list<stage> stages;
   list<call_info> calls;
   list<meta> results;
+  list<double> constants;
   index_t workspace = 0;
 };
 
 /// Array sizes of a frozen program.
 struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results;
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
     return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
-            p.calls.size(), p.results.size()};
+            p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
     return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           stages >= o.stages && calls >= o.calls && results >= o.results;
+           stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
   }
 };
 
@@ -14587,6 +14858,7 @@ struct static_program {
   stage stages[S.stages + 1]{};
   call_info calls[S.calls + 1]{};
   meta results[S.results + 1]{};
+  double constants[S.constants + 1]{};
   program_sizes used{};
   index_t workspace = 0;
   static constexpr program_sizes sizes = S;
@@ -14595,7 +14867,7 @@ struct static_program {
   constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results);
+    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
   }
 
 private:
@@ -14692,6 +14964,18 @@ struct memory {
   std::byte* arena;
 };
 
+/// The elements of a constant of program `P`, with their type: read-only data of the executable.
+template <class P, int Buffer>
+struct table {
+  static constexpr buffer b = P::value.buffers[Buffer];
+  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
+  constexpr table() : elements{} {
+    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
+  }
+};
+template <class P, int Buffer>
+alignas(64) inline constexpr table<P, Buffer> table_of{};
+
 /// First element of a buffer, with its type.
 template <class P, int Buffer>
 VARVE_INLINE auto* address(auto const& mem) {
@@ -14699,6 +14983,7 @@ VARVE_INLINE auto* address(auto const& mem) {
   using T = type_of<b.type>;
   if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
   else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
+  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
   else return reinterpret_cast<T*>(mem.arena + b.number);
 }
 
@@ -15678,7 +15963,7 @@ struct rewriter {
   }
   /// Number of the `k`-th operand of an old node in the new graph.
   constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers.
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
   constexpr int append(node n, int const* in) {
     n.first = static_cast<int>(to.edges.size());
     for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
@@ -15690,6 +15975,7 @@ struct rewriter {
     int const first = n.first;
     n.first = static_cast<int>(to.edges.size());
     for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
     to.nodes.push_back(n);
     return static_cast<int>(to.nodes.size()) - 1;
   }
@@ -15714,7 +16000,7 @@ struct rewriter {
 // ---- varve/graph/cse.hpp
 namespace varve {
 
-/// Common subexpression elimination: one node for equal operators, attributes and operands. Random, mutating and higher-order operators are left alone.
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
 /// Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -15724,6 +16010,7 @@ constexpr graph cse(graph const& g) {
   list<std::size_t> used;
   list<known> const what = identify(g);
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
+  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
   auto start = [&] { // operations of one region are not visible in another
     for (std::size_t s : used) table[s] = -1;
     used.clear();
@@ -15732,7 +16019,11 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    std::uint64_t h = std::bit_cast<std::uint64_t>(nd.value) + static_cast<std::uint64_t>(nd.out.type);
+    bool const data = what[static_cast<std::size_t>(n)] == known::data;
+    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
+    index_t const count = data ? numel(nd.out.sizes) : 0;
+    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
+    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     known const k_ = what[static_cast<std::size_t>(n)];
     bool const commutes = k_ == known::add || k_ == known::mul;
@@ -15744,8 +16035,8 @@ constexpr graph cse(graph const& g) {
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && std::bit_cast<std::uint64_t>(o.value) == std::bit_cast<std::uint64_t>(nd.value) && o.out == nd.out &&
-                  o.at == nd.at;
+      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
+      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
       int const* in = w.to.edges.data() + o.first;
       if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
       else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
@@ -15848,7 +16139,73 @@ struct folder {
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
   constexpr int view(node nd, known k, int const* in);
+
+  static constexpr index_t few = 64; // elements of a constant that the compiler computes
+  constexpr bool evaluates(node const& nd, known k, int const* in) const;
+  constexpr int evaluated(node const& nd, known k, int const* in);
 };
+
+/// Is a node an operator on constants, one of them an array, and little work?
+constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
+  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
+  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
+  bool any = false;
+  for (int e = 0; e < nd.count; ++e) {
+    if (kind(in[e]) == known::data) any = true;
+    else if (!is_splat(in[e])) return false;
+  }
+  if (!any || nd.count > 3) return false;
+  for (index_t d : nd.out.sizes)
+    if (is_symbol(d)) return false;
+  return numel(nd.out.sizes) <= few;
+}
+/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
+constexpr int folder::evaluated(node const& nd, known k, int const* in) {
+  dims const& s = nd.out.sizes;
+  dims const strides = contiguous_strides(s);
+  list<double> result;
+  bool same = true;
+  for (index_t e = 0; e < numel(s); ++e) {
+    double x[4]{};
+    for (int q = 0; q < nd.count; ++q) {
+      dims const& a = at(in[q]).out.sizes;
+      dims const as = contiguous_strides(a);
+      index_t from = k == known::reshape ? e : 0;
+      for (int d = 0; d < s.n && k != known::reshape; ++d) {
+        index_t const i = e / strides[d] % s[d];
+        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
+        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
+      }
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+    }
+    double y = x[0];
+    if (k == known::add) y = x[0] + x[1];
+    else if (k == known::sub) y = x[0] - x[1];
+    else if (k == known::mul) y = x[0] * x[1];
+    else if (k == known::neg) y = -x[0];
+    else if (k == known::cheap) y = nd.op->lane_f64(x);
+    else if (k == known::div) {
+      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
+      y = x[0] / x[1];
+    }
+    if (k <= known::convert) {
+      if (nd.out.type == dtype::bool_) y = y != 0;
+      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
+      else y = static_cast<double>(static_cast<index_t>(y));
+    }
+    result.push_back(y);
+    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
+  }
+  if (same && !result.empty())
+    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
+  node c;
+  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
+  for (double y : result) w.to.constants.push_back(y);
+  return add(c, nullptr, known::data);
+}
 
 /// Simplifications that keep every IEEE result; -1 for none.
 constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
@@ -15922,6 +16279,9 @@ constexpr int folder::visit(int n) {
   in.reserve(static_cast<std::size_t>(nd.count) + 1);
   for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
   int same = -1;
+  if (k == known::data) take_constants(w.to, g, nd);
+  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
+  if (same >= 0) return same;
   if (is_pointwise(k)) {
     same = arithmetic(nd, k, in.data());
     if (same >= 0) return same;
@@ -15958,7 +16318,7 @@ constexpr int folder::visit(int n) {
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
 /// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. One bounded visit per node.
+/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
 constexpr graph fold(graph const& g) {
   detail::folder f(g);
   return f.w.run([&](int n) { return f.visit(n); }, [] {});
@@ -16150,7 +16510,7 @@ struct unfolding {
   }
   constexpr bool is_leaf(int n) const {
     auto const k = static_cast<std::size_t>(n);
-    if (f.what[k] == known::placeholder || f.opaque[k]) return true;
+    if (is_given(f.what[k]) || f.opaque[k]) return true;
     return f.stored[k] && (explore ? n != self : f.group[k] != group);
   }
 
@@ -16378,6 +16738,7 @@ private:
     index_t const size = numel(nd.out.sizes);
     switch (k) {
     case known::placeholder:
+    case known::data:
     case known::constant: r = role::source; break;
     case known::sum:
     case known::amax:
@@ -16884,7 +17245,7 @@ private:
 
   constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
   constexpr void store(int n) {
-    if (what[n] != known::placeholder) stored[n] = 1;
+    if (!is_given(what[n])) stored[n] = 1;
   }
   /// The node whose buffer holds the elements of `n`: reshapes are free.
   constexpr int base(int n) const {
@@ -16899,14 +17260,23 @@ private:
     p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
     return static_cast<int>(p.buffers.size()) - 1;
   }
+  /// The buffer of an array constant.
+  constexpr int constants(node const& n) {
+    auto const first = static_cast<std::ptrdiff_t>(n.value);
+    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
+    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
+    return buffer;
+  }
   constexpr void results() {
     region const& r = g.regions[0];
     for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
+    for (int k = 0; k < r.node_count; ++k)
+      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
     for (int k = 0; k < r.result_count; ++k) {
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
-      if (what[b] == known::placeholder || stored[b]) copies.push_back({n, buffer});
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -16950,10 +17320,10 @@ private:
     bool stable = true;
     for (instance const& i : u.all) {
       int n = i.node;
-      if (i.as != instance::form::load || what[n] == known::placeholder) continue;
+      if (i.as != instance::form::load || is_given(what[n])) continue;
       bool const linear = !u.is_leaf(n);
       if (linear) n = base(input(g.nodes[n], 0));
-      if (what[n] == known::placeholder) continue;
+      if (is_given(what[n])) continue;
       if (!stored[n]) {
         stored[n] = 1;
         stable = false;
@@ -17196,7 +17566,7 @@ struct built {
   }
   static constexpr auto value = build();
 };
-inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16};
+inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16, 256};
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
 } // namespace detail
@@ -17210,6 +17580,113 @@ struct compiled : detail::built_once_or_twice<Make> {
 
 } // namespace varve::loop
 
+// ---- varve/value/tensor_ref.hpp
+namespace varve {
+
+/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span)
+/// enters compile-time programs. It owns nothing. Operators read it as an `array`; fused functions read and write the memory itself.
+template <class T, index_t... D>
+class tensor_ref {
+public:
+  using element = std::remove_const_t<T>;
+  using array_type = array<element, D...>;
+
+  /// Views memory of at least `numel` elements.
+  constexpr explicit tensor_ref(T* data) : data_(data) {}
+  /// Views anything with `data()` and `size()`, whose size must be right: `shape_error`.
+  template <class R>
+    requires requires(R& r) {
+      { r.data() } -> std::convertible_to<T*>;
+      r.size();
+    }
+  constexpr explicit tensor_ref(R& range) : data_(range.data()) {
+    if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
+  }
+  /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order (`value_error` otherwise). The tensor must outlive the view.
+  explicit tensor_ref(tensor const& t) : data_(t.data<element>()) {
+    if (!(t.sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
+    if (!t.is_contiguous()) refuse::argument_is_invalid("tensor_ref", "the tensor is not contiguous; pass contiguous(t)");
+  }
+
+  constexpr T* data() const { return data_; }
+  static constexpr index_t size() { return array_type::count; }
+  constexpr T& operator[](index_t i) const { return data_[i]; }
+  /// A copy of the elements.
+  constexpr array_type load() const {
+    array_type r{};
+    for (index_t k = 0; k < size(); ++k) r.data[k] = data_[k];
+    return r;
+  }
+
+private:
+  T* data_;
+};
+
+/// An extent of a `tensor_ref` that is known at run time only.
+inline constexpr index_t dyn = -1;
+
+/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a `tensor` on that memory, without a copy; strides are kept.
+template <class T, index_t... D>
+  requires((D == dyn) || ...)
+class tensor_ref<T, D...> {
+public:
+  using element = std::remove_const_t<T>;
+  using tensor_type = tensor;
+
+  /// Views row-major memory of these sizes; `shape_error` where they differ from the extents.
+  tensor_ref(T* data, dims const& sizes) : tensor_ref(data, sizes, contiguous_strides(sizes)) {}
+  tensor_ref(T* data, dims const& sizes, dims const& strides) : data_(data), sizes_(sizes), strides_(strides) {
+    dims const extents{D...};
+    bool fits = sizes.n == extents.n && strides.n == extents.n;
+    for (int k = 0; fits && k < extents.n; ++k) fits = extents[k] == dyn ? sizes[k] >= 0 : extents[k] == sizes[k];
+    if (!fits) refuse::shapes_do_not_match("tensor_ref", sizes, extents);
+  }
+  /// Views anything with `data()` and `size()` as a vector.
+  template <class R>
+    requires(sizeof...(D) == 1 && requires(R& r) {
+      { r.data() } -> std::convertible_to<T*>;
+      r.size();
+    })
+  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
+  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the view.
+  explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
+
+  T* data() const { return data_; }
+  index_t size() const { return numel(sizes_); }
+  dims const& sizes() const { return sizes_; }
+  /// A tensor on the memory.
+  tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
+
+private:
+  T* data_;
+  dims sizes_, strides_;
+};
+
+template <class T, index_t... D>
+  requires((D == dyn) || ...)
+struct traits<tensor_ref<T, D...>> {
+  using base = tensor;
+  static constexpr int level = 0;
+  static dims shape(tensor_ref<T, D...> const& x) { return x.sizes(); }
+  static dims type(tensor_ref<T, D...> const&) { return dims{static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())}; }
+};
+template <class T, index_t... D>
+struct traits<tensor_ref<T, D...>> {
+  using base = array<std::remove_const_t<T>, D...>;
+  static constexpr int level = 0;
+  static constexpr ints<D...> shape(tensor_ref<T, D...> const&) { return {}; }
+  static constexpr auto type(tensor_ref<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())>{}; }
+};
+
+/// First element of the memory behind a view.
+template <class T, index_t... D>
+  requires((D != dyn) && ...)
+constexpr T* data_of(tensor_ref<T, D...> const& x) {
+  return x.data();
+}
+
+} // namespace varve
+
 // ---- varve/graph/fuse.hpp
 namespace varve {
 namespace loop {
@@ -17220,8 +17697,39 @@ inline constexpr meta meta_of{dtype_of_type<A>(), {}, true};
 template <class T, index_t... D>
 inline constexpr meta meta_of<array<T, D...>>{dtype_of_type<T>(), ints<D...>::to_dims(), false};
 
+/// The static value that an argument of a fused function is: itself, or what a `tensor_ref` of static extents views. `none_t` for all else.
 template <class A>
-inline constexpr bool can_fuse = std::is_arithmetic_v<A> || is_array<A>;
+struct argument_type {
+  using type = std::conditional_t<std::is_arithmetic_v<A> || is_array<A>, A, none_t>;
+};
+template <class T, index_t... D>
+  requires((D != dyn) && ...)
+struct argument_type<tensor_ref<T, D...>> {
+  using type = static_value<std::remove_const_t<T>, ints<D...>>;
+};
+template <class A>
+using argument = typename argument_type<A>::type;
+template <class A>
+inline constexpr bool can_fuse = !is_none<argument<A>>;
+
+template <class... A>
+constexpr bool accept_arguments() {
+  static_assert((can_fuse<A> && ...), "varve: fuse: arguments are numbers, vv::array, and tensor_ref with extents known to the compiler; for tensors declare specs: fuse<spec<float, 3, 4>>(f)");
+  return (can_fuse<A> && ...);
+}
+
+/// The static value that is written through what `into` was given: a variable, or the memory that a `tensor_ref` views. `none_t` for all else.
+template <class R>
+consteval auto target_of() {
+  using X = std::remove_cvref_t<R>;
+  if constexpr (!can_fuse<X>) return none;
+  else if constexpr (!std::is_same_v<argument<X>, X>) {
+    using pointee = std::remove_pointer_t<decltype(data_of(std::declval<X const&>()))>;
+    return std::type_identity<std::conditional_t<std::is_const_v<pointee>, none_t, argument<X>>>{};
+  } else return std::type_identity<std::conditional_t<std::is_lvalue_reference_v<R> && !std::is_const_v<std::remove_reference_t<R>>, X, none_t>>{};
+}
+template <class R, class Result>
+inline constexpr bool can_take = std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
 
 /// The graph of `F` for arguments `A...`, for `compiled`.
 template <class F, class... A>
@@ -17267,19 +17775,21 @@ private: // the result is declared in the outermost block: elsewhere g++ 12 woul
 /// Results to be written, waiting for the arguments.
 template <class F, class... R>
 struct writer {
-  std::tuple<R&...> out;
+  std::tuple<R...> out; // references to variables; views by value
   template <class... A>
   void operator()(A const&... a) const {
-    using P = compiled<traced<F, A...>>;
-    static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
-    write<P>(std::index_sequence_for<R...>{}, a...);
+    if constexpr (std::is_empty_v<F> && accept_arguments<A...>()) {
+      using P = compiled<traced<F, argument<A>...>>;
+      static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
+      write<P>(std::index_sequence_for<R...>{}, a...);
+    }
   }
 
 private:
   template <class P, std::size_t... K, class... A>
   VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
-    static_assert((std::is_same_v<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
-                  "varve: fuse: into(...) got a value of another shape or element type than the function's result");
+    static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
+                  "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
     run<P, sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
@@ -17292,29 +17802,229 @@ struct fused {
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
-  using program = loop::compiled<loop::traced<F, A...>>;
+  using program = loop::compiled<loop::traced<F, loop::argument<A>...>>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
 
-  /// Runs on numbers and arrays. A result of rank 0 is a plain number, several results are a `std::tuple`; for several large ones prefer `into`.
+  /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a plain number, others are arrays, several a `std::tuple`;
+  /// for several large ones prefer `into`.
   template <class... A>
   auto operator()(A const&... a) const {
-    static_assert((loop::can_fuse<A> && ...), "varve: fuse: arguments are numbers and vv::array; for tensors use compile");
-    using P = program<A...>;
-    return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+    if constexpr (std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+      using P = program<A...>;
+      return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+    }
   }
-  /// `f.into(r...)(x...)` writes the results to `r...`: no copies of large arrays. No result may overlap an argument.
+  /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, R...> into(R&... r) const {
-    return {{r...}};
+  constexpr loop::writer<F, R...> into(R&&... r) const {
+    return {{static_cast<R&&>(r)...}};
   }
 };
 
-/// Compiles a function of numbers and arrays, for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD registers without
-/// heap, thread-local state or indirect calls. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`
+/// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers), for each set of argument types: traced, optimized and planned
+/// by the compiler, then emitted as loops over SIMD registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included, becomes part of
+/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
+  return {};
+}
+
+} // namespace varve
+
+// ---- varve/graph/fuse_tensors.hpp
+/// @file
+/// Fused functions of tensors: dtypes and sizes are declared, and checked once per call.
+namespace varve {
+namespace loop {
+
+template <class S>
+inline constexpr bool is_spec = false;
+template <class T, index_t... D>
+inline constexpr bool is_spec<spec_t<T, D...>> = true;
+template <auto... S>
+concept specs = (is_spec<std::remove_cvref_t<decltype(S)>> && ...);
+
+/// The static value that a spec declares.
+template <class S>
+struct declared_type;
+template <class T, index_t... D>
+struct declared_type<spec_t<T, D...>> {
+  static constexpr bool fixed = (!is_symbol(D) && ...);
+  using element = T;
+  using type = static_value<T, ints<D...>>;
+};
+template <class S>
+using declared = typename declared_type<S>::type;
+
+/// Names a tensor in a message: the `number`-th argument or result, and what was declared.
+struct tensor_role {
+  char const* kind;
+  int number;
+  meta expected;
+};
+VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_string(m.sizes); }
+VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " "; }
+[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t) {
+  std::string const start = text_of(r), end = ", expected " + text_of(r.expected);
+  if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
+  if (t.is_wrapped()) throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the transformed function: fuse<...>(grad(f))").c_str());
+  if (!t.has_data()) throw transform_error((start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
+  if (!t.keys().has(dispatch_key::cpu)) throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
+  std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
+  if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
+  if (!(t.sizes() == r.expected.sizes)) throw shape_error((start + found + end).c_str());
+  throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under no_grad, or fuse<...>(grad(f)) for its gradient").c_str());
+}
+/// Checks what a tensor must be before its memory is touched.
+inline void check_tensor(tensor_role const& r, tensor const& t) {
+  if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
+      (is_grad_enabled() && t.requires_grad())) [[unlikely]]
+    refuse_tensor(r, t);
+}
+
+/// The `K`-th argument, checked against its spec `S`: memory, or a number that was converted.
+template <class S, int K>
+struct checked_argument {
+  using element = typename declared_type<S>::element;
+  static constexpr meta expected = S::info();
+  static constexpr index_t bytes = numel(expected.sizes) * static_cast<index_t>(sizeof(element));
+
+  explicit checked_argument(tensor const& t) {
+    check_tensor({"argument", K, expected}, t);
+    if (t.is_contiguous()) [[likely]] {
+      memory_ = t.raw();
+    } else { // in row-major order first, without the operator, whom modes would see
+      copy_ = tensor::empty(t.sizes(), t.dtype());
+      auto* out = static_cast<element*>(copy_.raw());
+      strided<element const> const from{static_cast<element const*>(t.raw()), t.sizes(), t.strides()};
+      for_each_index(t.sizes(), [&](dims const& i) { *out++ = from.at(i); });
+      memory_ = copy_.raw();
+    }
+  }
+  template <class X>
+    requires(!std::is_same_v<X, tensor>)
+  explicit checked_argument(X const& x) {
+    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
+    static_assert(number || std::is_same_v<argument<X>, declared<S>>, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
+    if constexpr (number) number_ = static_cast<element>(x);
+    else if constexpr (std::is_same_v<argument<X>, declared<S>>) memory_ = data_of(x);
+  }
+  void const* data() const { return memory_ ? memory_ : &number_; }
+  /// Lies some of its memory in [from, from + count)?
+  bool overlaps(void const* from, index_t count) const {
+    auto const a = reinterpret_cast<std::uintptr_t>(data()), b = reinterpret_cast<std::uintptr_t>(from);
+    return a < b + static_cast<std::uintptr_t>(count) && b < a + static_cast<std::uintptr_t>(bytes);
+  }
+
+private:
+  void const* memory_ = nullptr;
+  element number_{};
+  tensor copy_;
+};
+
+/// The arguments of one call, checked in order.
+template <class Numbers, class... S>
+struct checked_arguments;
+template <int... K, class... S>
+struct checked_arguments<std::integer_sequence<int, K...>, S...> {
+  std::tuple<checked_argument<S, K>...> all;
+  template <class... X>
+  explicit checked_arguments(X const&... x) : all{x...} {}
+};
+
+/// Runs program `P` on checked arguments into the memory `out...`.
+template <class P, class... A, class... R>
+VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
+  std::apply([&](auto const&... a) { run<P, sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
+}
+
+/// Tensors to be written, waiting for the arguments.
+template <class F, class R, class... S>
+struct tensor_writer;
+template <class F, std::size_t... K, class... S>
+struct tensor_writer<F, std::index_sequence<K...>, S...> {
+  using P = compiled<traced<F, declared<S>...>>;
+  tensor out[sizeof...(K) + 1];
+  template <class... X>
+  void operator()(X const&... x) const {
+    static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
+    if constexpr (sizeof...(X) == sizeof...(S)) {
+      checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+      (check<K>(in.all), ...);
+      run_checked<P>(in.all, out[K].raw()...);
+      (out[K].bump_version(), ...);
+    }
+  }
+
+private:
+  template <std::size_t N>
+  void check(auto const& in) const {
+    constexpr tensor_role role{"result", static_cast<int>(N), P::value.results[N]};
+    tensor const& t = out[N];
+    check_tensor(role, t);
+    if (!t.is_contiguous()) throw value_error((text_of(role) + "is not contiguous; write to a contiguous tensor and copy").c_str());
+    if (t.is_inference() && !is_inference_mode_enabled()) throw autograd_error((text_of(role) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
+    constexpr index_t bytes = numel(role.expected.sizes) * itemsize(role.expected.type);
+    auto const refuse = [&](char const* kind, int number) { throw value_error((text_of(role) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str()); };
+    std::apply([&, number = 0](auto const&... a) mutable { ((a.overlaps(t.raw(), bytes) ? refuse("argument", number) : void(), ++number), ...); }, in);
+    auto const at = reinterpret_cast<std::uintptr_t>(t.raw());
+    for (std::size_t k = 0; k < N; ++k) {
+      auto const other = reinterpret_cast<std::uintptr_t>(out[k].raw());
+      if (at < other + static_cast<std::uintptr_t>(out[k].numel() * itemsize(out[k].dtype())) && other < at + static_cast<std::uintptr_t>(bytes)) refuse("result", static_cast<int>(k));
+    }
+  }
+};
+} // namespace loop
+
+/// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
+template <class F, class... S>
+struct fused_for {
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert((loop::declared_type<S>::fixed && ...), "varve: fuse: the sizes of a spec must be numbers here; symbolic ones are for trace");
+
+  /// The program, as a constant.
+  using program = loop::compiled<loop::traced<F, loop::declared<S>...>>;
+  /// Bytes of stack that temporaries need.
+  static constexpr index_t workspace_bytes = program::value.workspace;
+
+  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any. Results are fresh tensors,
+  /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
+  /// `transform_error` for values seen through a transform, `autograd_error` for those that require grad while it is enabled.
+  template <class... X>
+  auto operator()(X const&... x) const {
+    static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
+    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && (loop::declared_type<S>::fixed && ...)) {
+      loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
+        if constexpr (sizeof...(K) == 1) {
+          tensor r = made(program::value.results[0]);
+          loop::run_checked<program>(in.all, r.raw());
+          return r;
+        } else {
+          tensor r[] = {made(program::value.results[K])...};
+          loop::run_checked<program>(in.all, r[K].raw()...);
+          return std::tuple{static_cast<tensor&&>(r[K])...};
+        }
+      }(std::make_index_sequence<program::value.used.results>{});
+    }
+  }
+  /// `f.into(r...)(x...)` writes to tensors: checked as the arguments are (dtype, shape), and that they are contiguous and overlap neither an argument nor each other (`value_error`).
+  /// Nothing is written when a check fails. Their version counters go up by one.
+  template <std::same_as<tensor>... R>
+  auto into(R const&... r) const {
+    static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
+    return loop::tensor_writer<F, std::make_index_sequence<sizeof...(R)>, S...>{{r..., tensor()}};
+  }
+};
+
+/// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x, 0.5);`. dtype, rank and sizes of each argument are checked
+/// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
+template <auto First, auto... Rest, class F>
+  requires loop::specs<First, Rest...>
+constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
   return {};
 }
 
@@ -17397,81 +18107,79 @@ VARVE_COLD inline std::string number_text(double x) {
 /// `float32[8, 3]`; a plain `float32` for rank 0.
 VARVE_COLD inline std::string meta_text(meta const& m) { return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : ""); }
 
-/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `placeholder(0)`.
-VARVE_COLD inline std::string call_text(node const& n, int const* edges) {
+/// The number in a placeholder or constant; of an array constant the elements, of many the first.
+VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
+  if (!is_array_constant(n)) return number_text(n.value);
+  constexpr index_t shown = 16;
+  std::string s = "[";
+  index_t const count = numel(n.out.sizes);
+  for (index_t e = 0; e < count && e < shown; ++e) s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
+  return s += count > shown ? ", ...]" : "]";
+}
+
+/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
+VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
   s += '(';
   char const* comma = "";
-  if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += number_text(n.value);
-  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(edges[n.first + k]));
+  if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
+  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
   for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
   return s += ')';
 }
 
-VARVE_COLD inline void print_region(std::string& s, node const* nodes, int const* edges, int const* results, region const* regions, int r, std::string const& indent) {
-  region const& g = regions[r];
-  for (int n = g.node_first; n < g.node_first + g.node_count; ++n) {
-    s += indent + "%" + std::to_string(n) + ": " + meta_text(nodes[n].out) + " = " + call_text(nodes[n], edges);
-    if (nodes[n].regions_count) s += " {";
+VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    if (g.nodes[n].regions_count) s += " {";
     s += '\n';
-    for (int k = 0; k < nodes[n].regions_count; ++k) {
+    for (int k = 0; k < g.nodes[n].regions_count; ++k) {
       if (k) s += indent + "} {\n";
-      print_region(s, nodes, edges, results, regions, nodes[n].regions_first + k, indent + "  ");
+      print_region(s, g, g.nodes[n].regions_first + k, indent + "  ");
     }
-    if (nodes[n].regions_count) s += indent + "}\n";
+    if (g.nodes[n].regions_count) s += indent + "}\n";
   }
   s += indent + "return";
-  for (int k = 0; k < g.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(results[g.result_first + k]);
+  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
   s += '\n';
 }
 
-VARVE_COLD inline void dot_region(std::string& s, node const* nodes, int const* edges, int const* results, region const* regions, int r, std::string const& indent) {
-  region const& g = regions[r];
-  for (int n = g.node_first; n < g.node_first + g.node_count; ++n) {
-    node const& nd = nodes[n];
+VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[n];
     bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
-    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + number_text(nd.value) : "");
+    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
     for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
     s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
-    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(edges[nd.first + k]) + " -> n" + std::to_string(n) + ";\n";
+    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
     for (int k = 0; k < nd.regions_count; ++k) {
       int const sub = nd.regions_first + k;
       s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " + std::to_string(k) + "\";\n";
-      dot_region(s, nodes, edges, results, regions, sub, indent + "  ");
+      dot_region(s, g, sub, indent + "  ");
       s += indent + "}\n";
     }
   }
-  for (int k = 0; k < g.result_count; ++k) {
+  for (int k = 0; k < f.result_count; ++k) {
     std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
     s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
-    s += indent + "n" + std::to_string(results[g.result_first + k]) + " -> " + id + ";\n";
+    s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
   }
 }
 } // namespace detail
 
-/// A graph as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
-VARVE_COLD inline std::string to_string(graph const& g) {
+/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
+VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
-  if (!g.regions.empty()) detail::print_region(s, g.nodes.data(), g.edges.data(), g.results.data(), g.regions.data(), 0, "");
-  return s;
-}
-template <graph_sizes S>
-VARVE_COLD std::string to_string(static_graph<S> const& g) {
-  std::string s;
-  if (S.regions) detail::print_region(s, g.nodes, g.edges, g.results, g.regions, 0, "");
+  if (g.sizes.regions) detail::print_region(s, g, 0, "");
   return s;
 }
 
-/// A graph in the DOT language of Graphviz; the functions of higher-order operators are clusters.
-VARVE_COLD inline std::string to_dot(graph const& g) {
+/// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
+VARVE_COLD inline std::string to_dot(graph_view const& g) {
   std::string s = "digraph varve {\n  node [shape=plaintext];\n";
-  if (!g.regions.empty()) detail::dot_region(s, g.nodes.data(), g.edges.data(), g.results.data(), g.regions.data(), 0, "  ");
-  return s + "}\n";
-}
-template <graph_sizes S>
-VARVE_COLD std::string to_dot(static_graph<S> const& g) {
-  std::string s = "digraph varve {\n  node [shape=plaintext];\n";
-  if (S.regions) detail::dot_region(s, g.nodes, g.edges, g.results, g.regions, 0, "  ");
+  if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
   return s + "}\n";
 }
 
@@ -17481,7 +18189,7 @@ VARVE_COLD std::string to_dot(static_graph<S> const& g) {
 namespace varve {
 
 /// What is wrong with a graph; `fine` converts to true.
-enum class flaw : unsigned char { fine, operator_missing, operand_out_of_range, operand_count, operand_of_another_region, placeholder_after_operation, meta_differs, result_out_of_range, region_out_of_range };
+enum class flaw : unsigned char { fine, operator_missing, operand_out_of_range, operand_count, operand_of_another_region, placeholder_after_operation, meta_differs, result_out_of_range, region_out_of_range, constant_out_of_range };
 
 /// Verdict on a graph: the flaw and the node it was found at.
 struct verdict {
@@ -17490,35 +18198,37 @@ struct verdict {
   constexpr explicit operator bool() const { return what == flaw::fine; }
 };
 
-/// Checks a graph: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first.
+/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first, constants have elements.
 /// `static_assert(verify(g))` is an ordinary test.
-constexpr verdict verify(graph const& g) {
-  int const nodes = static_cast<int>(g.nodes.size());
+constexpr verdict verify(graph_view g) {
+  int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
-  for (region const& r : g.regions) {
-    if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.results.size()))
+  for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
+    region const& r = *at;
+    if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.sizes.results))
       return {flaw::region_out_of_range, -1};
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) {
-      node const& nd = g.nodes[static_cast<std::size_t>(n)];
+      node const& nd = g.nodes[n];
       if (!nd.op) return {flaw::operator_missing, n};
       bool const input = n < r.node_first + r.inputs;
       if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
       if (nd.op->arity >= 0 && nd.op->kind != op_kind::hop && nd.count != nd.op->arity) return {flaw::operand_count, n};
-      if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.edges.size())) return {flaw::operand_out_of_range, n};
+      if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.sizes.edges)) return {flaw::operand_out_of_range, n};
       in.clear();
       for (int k = 0; k < nd.count; ++k) {
-        int const o = g.edges[static_cast<std::size_t>(nd.first + k)];
+        int const o = g.operand(nd, k);
         if (o < 0 || o >= n) return {flaw::operand_out_of_range, n};
         if (o < r.node_first) return {flaw::operand_of_another_region, n};
-        in.push_back(g.nodes[static_cast<std::size_t>(o)].out);
+        in.push_back(g.nodes[o].out);
       }
-      if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.regions.size())) return {flaw::region_out_of_range, n};
+      if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions)) return {flaw::region_out_of_range, n};
+      if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants))) return {flaw::constant_out_of_range, n};
       op_kind const k = nd.op->kind;
       if (nd.op->shape && k != op_kind::placeholder && k != op_kind::constant && k != op_kind::hop && !(nd.op->shape(nd.at, in.data(), nd.count) == nd.out))
         return {flaw::meta_differs, n};
     }
     for (int k = 0; k < r.result_count; ++k) {
-      int const o = g.results[static_cast<std::size_t>(r.result_first + k)];
+      int const o = g.results[r.result_first + k];
       if (o < r.node_first || o >= r.node_first + r.node_count) return {flaw::result_out_of_range, o};
     }
   }
@@ -17934,6 +18644,7 @@ struct scan_call {
   template <class First, class... V>
   constexpr auto operator()(First const& first, V const&... v) const {
     if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
+    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
     else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
     else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
     else return run(detail::pack(detail::plain(first), detail::plain(v)...));
@@ -18006,22 +18717,33 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
 }
 
+/// ... in segments: defined in scan_in_segments.hpp.
+template <index_t Segment, class F, class Init, class Xs>
+constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse);
 /// The door to the boxed operator: defined in boxed_scan.hpp.
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse);
 } // namespace detail
 
+/// The number of steps in a segment of a `scan` chosen as the root of the number of all.
+inline constexpr index_t sqrt_segments = -1;
+
 /// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling `f(carry, x)` with what is carried,
 /// at first `init`, and one row of each; f gives the pair of what is carried on, a tree of the structure, shapes and dtypes of `init`, and a tree of
 /// outputs (or `none`), which are stacked along a new dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>`
-/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps
-/// are kept, and a scan the other way pulls through them. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is
-/// one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it took, lengths that differ
-/// or are 0, on tensors also a step that writes into its operands. (SC-1..4)
-template <int Dim = 0, class F, class Init, class Xs>
+/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps are
+/// kept, and a scan the other way pulls through them. With `Segment` = k, those before every k-th step only, and each segment is run again when the
+/// gradient comes to it: n / k + k of them at once; `sqrt_segments` chooses k = √n. Values of transforms that f captures come in by `closure(f,
+/// captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
+/// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
+template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
-  if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
+  if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
+    return detail::scan_in_segments<Segment>(
+        f, init, tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, xs), reverse);
+  else if constexpr (Segment != 0) return detail::scan_in_segments<Segment>(f, init, xs, reverse);
+  else if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
     return detail::scan_on_tensors<Dim>(f, init, xs, reverse);
   else return detail::scan_of_values<Dim>(f, init, xs, reverse);
 }
@@ -18223,6 +18945,16 @@ std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
   kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
   return kept;
 }
+/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
+template <class A, class T, std::size_t... K>
+constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
+  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
+    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
+    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
+  } else {
+    return join_range<0, sizeof...(K)>(axis, values);
+  }
+}
 template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 } // namespace detail
@@ -18230,7 +18962,7 @@ concept tuple_like = requires { std::tuple_size<T>::value; };
 /// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>) return detail::join_range<0, std::tuple_size<X>::value>(detail::as_fact(axis), values);
+  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
     auto const kept = detail::without_empty_vectors(std::data(values), values.size());
@@ -18497,6 +19229,133 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   auto const last = filled(carried, y, at);
   if constexpr (is_none<typename Y::second_type>) return std::pair(last, none);
   else return std::pair(last, filled(outputs, y, at));
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/scan_in_segments.hpp
+/// @file
+/// A long `scan` as a scan of scans: reverse mode keeps what is carried between segments, and runs a segment again when it comes to it.
+namespace varve {
+
+namespace detail {
+/// {rows before the first whole segment, segments, steps in each}.
+inline constexpr auto segments_of = [](dims const& length, dims const& steps) {
+  index_t const n = length[0];
+  index_t k = steps[0];
+  if (k <= 0)
+    for (k = 1; k * k < n;) ++k;
+  if (k > n && n > 0) k = n;
+  return dims{n % k, n / k, k};
+};
+inline constexpr auto entry = [](dims const& s, dims const& k) { return dims{s[static_cast<int>(k[0])]}; };
+template <index_t N>
+constexpr steps_t<N> steps_of(ints<N>) {
+  return {};
+}
+constexpr step_count steps_of(dims const& n) { return step_count(n[0]); }
+
+/// One segment as a step.
+template <class F>
+struct segment_step {
+  [[no_unique_address]] F f;
+  bool reverse;
+  template <class C, class X, class... V>
+  constexpr auto operator()(C const& carried, X const& rows, V const&... captured) const {
+    return scan(closure(f, captured...), carried, rows, reverse);
+  }
+};
+/// ... that walks through nothing.
+template <class F, class N>
+struct counted_segment_step {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] N steps;
+  template <class C, class... V>
+  constexpr auto operator()(C const& carried, V const&... captured) const {
+    return scan(closure(f, captured...), carried, steps);
+  }
+};
+template <class G, class T>
+constexpr auto capturing(G const& g, T const& captures) {
+  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
+}
+/// `f(tree)` for trees of outputs; none stays none.
+template <class F, class T, class... R>
+constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
+  if constexpr (is_none<T>) return none;
+  else return tree_map(f, t, r...);
+}
+
+template <index_t Segment, class F, class Init, class Xs>
+constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse) {
+  auto const length = [&] {
+    if constexpr (is_steps<Xs>) return length_of(xs);
+    else return on_dims(walked_size, shape_of(std::get<0>(tree_leaves(xs))));
+  }();
+  auto const split = on_dims(segments_of, length, ints<Segment>{});
+  auto const& bare = without_captures(f);
+  using bare_t = std::remove_cvref_t<decltype(bare)>;
+  auto const rest = [&](auto const& carried) { // the rows before the first whole segment
+    if constexpr (is_steps<Xs>) return scan(f, carried, steps_of(on_dims(entry, split, ints<0>{})));
+    else
+      return scan(f, carried,
+                  tree_map(
+                      [&](auto const& x) {
+                        return bind<slice_t>(on_dims([](dims const& s) { return dims{0, 0, s[0], 1}; }, split))(x);
+                      },
+                      xs),
+                  reverse);
+  };
+  auto const whole = [&](auto const& carried) {
+    auto const y = [&] {
+      if constexpr (is_steps<Xs>) {
+        auto const k = steps_of(on_dims(entry, split, ints<2>{}));
+        return scan(capturing(counted_segment_step<bare_t, std::remove_const_t<decltype(k)>>{bare, k}, captures_of(f)), carried,
+                    steps_of(on_dims(entry, split, ints<1>{})));
+      } else {
+        auto const rows = tree_map(
+            [&](auto const& x) {
+              auto const bounds = on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
+              auto const part = bind<slice_t>(bounds)(x);
+              auto const cut = [](dims const& s, dims const& sizes) {
+                dims r{s[1], s[2]};
+                for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+                return r;
+              };
+              return reshape(part, on_dims(cut, split, shape_of(part)));
+            },
+            xs);
+        return scan(capturing(segment_step<bare_t>{bare, reverse}, captures_of(f)), carried, rows, reverse);
+      }
+    }();
+    auto const join = [](dims const& sizes) {
+      dims r{sizes[0] * sizes[1]};
+      for (int k = 2; k < sizes.n; ++k) r.push_back(sizes[k]);
+      return r;
+    };
+    return std::pair(y.first, map_outputs([&](auto const& v) { return reshape(v, on_dims(join, shape_of(v))); }, y.second));
+  };
+  auto const both = [&] {
+    auto const joined = [](auto const& last, auto const& a, auto const& b) {
+      return std::pair(last, map_outputs([](auto const& u, auto const& v) { return cat(std::tuple{u, v}, ints<0>{}); }, a, b));
+    };
+    if (reverse) {
+      auto const b = whole(init);
+      auto const a = rest(b.first);
+      return joined(a.first, a.second, b.second);
+    }
+    auto const a = rest(init);
+    auto const b = whole(a.first);
+    return joined(b.first, a.second, b.second);
+  };
+  if constexpr (is_ints<decltype(split)>) {
+    if constexpr (std::remove_const_t<decltype(split)>::to_dims()[0] > 0) return both();
+    else return whole(init);
+  } else {
+    if (split[0] > 0) return both();
+    return whole(init);
+  }
 }
 } // namespace detail
 
@@ -20216,105 +21075,5 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
   out << to_string(t).c_str();
   return out;
 }
-
-} // namespace varve
-
-// ---- varve/value/tensor_ref.hpp
-namespace varve {
-
-/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span)
-/// enters compile-time programs. It owns nothing. Operators read it as an `array`; `fuse` takes what `load()` gives.
-template <class T, index_t... D>
-class tensor_ref {
-public:
-  using element = std::remove_const_t<T>;
-  using array_type = array<element, D...>;
-
-  /// Views memory of at least `numel` elements.
-  constexpr explicit tensor_ref(T* data) : data_(data) {}
-  /// Views anything with `data()` and `size()`, whose size must be right: `shape_error`.
-  template <class R>
-    requires requires(R& r) {
-      { r.data() } -> std::convertible_to<T*>;
-      r.size();
-    }
-  constexpr explicit tensor_ref(R& range) : data_(range.data()) {
-    if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
-  }
-  /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order (`value_error` otherwise). The tensor must outlive the view.
-  explicit tensor_ref(tensor const& t) : data_(t.data<element>()) {
-    if (!(t.sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
-    if (!t.is_contiguous()) refuse::argument_is_invalid("tensor_ref", "the tensor is not contiguous; pass contiguous(t)");
-  }
-
-  constexpr T* data() const { return data_; }
-  static constexpr index_t size() { return array_type::count; }
-  constexpr T& operator[](index_t i) const { return data_[i]; }
-  /// A copy of the elements.
-  constexpr array_type load() const {
-    array_type r{};
-    for (index_t k = 0; k < size(); ++k) r.data[k] = data_[k];
-    return r;
-  }
-
-private:
-  T* data_;
-};
-
-/// An extent of a `tensor_ref` that is known at run time only.
-inline constexpr index_t dyn = -1;
-
-/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a `tensor` on that memory, without a copy; strides are kept.
-template <class T, index_t... D>
-  requires((D == dyn) || ...)
-class tensor_ref<T, D...> {
-public:
-  using element = std::remove_const_t<T>;
-  using tensor_type = tensor;
-
-  /// Views row-major memory of these sizes; `shape_error` where they differ from the extents.
-  tensor_ref(T* data, dims const& sizes) : tensor_ref(data, sizes, contiguous_strides(sizes)) {}
-  tensor_ref(T* data, dims const& sizes, dims const& strides) : data_(data), sizes_(sizes), strides_(strides) {
-    dims const extents{D...};
-    bool fits = sizes.n == extents.n && strides.n == extents.n;
-    for (int k = 0; fits && k < extents.n; ++k) fits = extents[k] == dyn ? sizes[k] >= 0 : extents[k] == sizes[k];
-    if (!fits) refuse::shapes_do_not_match("tensor_ref", sizes, extents);
-  }
-  /// Views anything with `data()` and `size()` as a vector.
-  template <class R>
-    requires(sizeof...(D) == 1 && requires(R& r) {
-      { r.data() } -> std::convertible_to<T*>;
-      r.size();
-    })
-  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
-  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the view.
-  explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
-
-  T* data() const { return data_; }
-  index_t size() const { return numel(sizes_); }
-  dims const& sizes() const { return sizes_; }
-  /// A tensor on the memory.
-  tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
-
-private:
-  T* data_;
-  dims sizes_, strides_;
-};
-
-template <class T, index_t... D>
-  requires((D == dyn) || ...)
-struct traits<tensor_ref<T, D...>> {
-  using base = tensor;
-  static constexpr int level = 0;
-  static dims shape(tensor_ref<T, D...> const& x) { return x.sizes(); }
-  static dims type(tensor_ref<T, D...> const&) { return dims{static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())}; }
-};
-template <class T, index_t... D>
-struct traits<tensor_ref<T, D...>> {
-  using base = array<std::remove_const_t<T>, D...>;
-  static constexpr int level = 0;
-  static constexpr ints<D...> shape(tensor_ref<T, D...> const&) { return {}; }
-  static constexpr auto type(tensor_ref<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())>{}; }
-};
 
 } // namespace varve

@@ -43,8 +43,44 @@ constexpr graph views() {
   int const same = w.permuted(w.permuted(x, dims(1, 0)), dims(1, 0)), flat = w.shaped(reshape, w.shaped(reshape, x, dims(6)), dims(3, 2));
   return w.done({w.apply(tanh_, same), w.apply(tanh_, w.sliced(x, 0, 0, 2)), w.shaped(expand, w.shaped(expand, w.number(1), dims(3)), dims(2, 3)), flat});
 }
+constexpr graph tables() { // of which all but one operation are known to the compiler
+  writer w;
+  int const x = w.argument(dims(2, 3)), a = w.table(dims(2, 3)), b = w.table(dims(2, 3)), u = w.table(dims(3, 2));
+  int const s = w.apply(add, a, w.permuted(u, dims(1, 0))), c = w.choose(w.apply(gt, a, w.number(0)), s, w.number(2)), d = w.apply(div_, c, w.number(2));
+  return w.done({w.apply(add, x, d), w.apply(mul, x, w.apply(sub, a, b)), w.apply(mul, x, w.convert(w.table(dims(3), dtype::int64), dtype::float32))});
+}
+constexpr graph extremes() {
+  writer w(dtype::float64);
+  int const x = w.argument(dims(3)), a = w.table(dims(3)), huge = w.apply(mul, a, w.number(1e200)), none = w.apply(div_, a, w.number(0));
+  return w.done({w.apply(add, x, huge), w.apply(add, x, none)});
+}
 } // namespace
 
+TEST_CASE("passes: array constants are merged, and small ones computed", "[graph][pass]") {
+  STATIC_REQUIRE(verify(tables()));
+  constexpr auto o = freeze([] {
+    graph const g = tables();
+    return optimize(g);
+  });
+  STATIC_REQUIRE(verify(o));
+  STATIC_REQUIRE(o.operations() == 3);
+  // a = {0.5, -1, 1.5, -2, 2.5, -3}; a + the transposed one is {1, 0.5, 4, -3, 0.5, -6}
+  CHECK(to_string(o) == "%0: float32[2, 3] = placeholder(0)\n"
+                        "%1: float32[2, 3] = constant([0.5, 1, 2, 1, 0.25, 1])\n"
+                        "%2: float32[2, 3] = add(%0, %1)\n"
+                        "%3: float32[2, 3] = constant([0, 0, 0, 0, 0, 0])\n"
+                        "%4: float32[2, 3] = mul(%0, %3)\n"
+                        "%5: float32[3] = constant([1, 2, 0])\n"
+                        "%6: float32[2, 3] = mul(%0, %5)\n"
+                        "return %2, %4, %6\n");
+  CHECK(cse(tables()).constants.size() == 6 + 6 + 3);
+  CHECK(to_dot(o).find("n5 [label=\"constant [1, 2, 0]\\nfloat32[3]\", shape=box];") != std::string::npos);
+}
+TEST_CASE("passes: what would overflow is not computed by the compiler", "[graph][pass]") {
+  constexpr auto o = freeze([] { return optimize(extremes()); });
+  CHECK(count(o.thaw(), mul) == 1);
+  CHECK(count(o.thaw(), div_) == 1);
+}
 TEST_CASE("passes: optimize removes what is redundant, dead or constant", "[graph][pass]") {
   constexpr auto counts = [] {
     graph const g = redundant();
@@ -100,6 +136,9 @@ TEST_CASE("verify: a good graph passes, each flaw is named", "[graph][verify]") 
   CHECK(flawed([](graph& g) { g.nodes[1].op = &neg; }).what == flaw::placeholder_after_operation);
   CHECK(flawed([](graph& g) { g.results[0] = 99; }).what == flaw::result_out_of_range);
   CHECK(flawed([](graph& g) { g.regions[0].node_count = 99; }).what == flaw::region_out_of_range);
+  graph g = tables();
+  g.constants.pop_back();
+  CHECK(verify(g).what == flaw::constant_out_of_range);
 }
 TEST_CASE("print: DOT has a line per node and edge", "[graph][print]") {
   CHECK(to_dot(cse(commuted())).find("  n0 -> n2;\n") != std::string::npos);

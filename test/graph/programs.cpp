@@ -105,6 +105,17 @@ struct indexing {
     return w.done({q, w.push(scatter_add, {dtype::float32, dims(3, 8)}, {x, i, w.apply(mul, q, q)}, attributes(dims(0)))});
   }
 };
+struct constants { // array constants of every use: loaded, viewed, reduced, multiplied, as operands of calls and as results
+  static constexpr graph make() {
+    writer w;
+    int const x = w.argument(dims(7, 19)), y = w.argument(dims(19, 1)), t = w.table(dims(7, 19)), u = w.table(dims(19)), i = w.table(dims(7, 1), dtype::int64), v = w.table(dims(7, 1));
+    int const a = w.apply(mul, x, t), b = w.apply(add, x, u), c = w.apply(add, w.permuted(t, dims(1, 0)), y), d = w.product(t, y), e = w.product(x, w.permuted(t, dims(1, 0)));
+    int const q = w.push(gather, {dtype::float32, dims(7, 1)}, {x, i}, attributes(dims(1))), s = w.reduce(sum, w.apply(mul, x, v), dims(0)), o = w.apply(mul, w.shaped(reshape, t, dims(133)), w.shaped(reshape, x, dims(133)));
+    int const f = w.joined({u, w.reduce(sum, x, dims(0))}, 0), k = w.sliced(w.table(dims(200)), 0, 3, 190, 11), both = w.apply(add, w.apply(mul, u, u), w.apply(sub, u, w.number(0.5)));
+    int const far = w.choose(w.apply(gt, u, w.number(0)), w.apply(neg, u), b);
+    return w.done({a, b, c, d, e, q, s, o, f, k, both, far, u, w.convert(v, dtype::float64), w.shaped(expand, v, dims(7, 19))});
+  }
+};
 struct scalars {
   static constexpr graph make() {
     writer w(dtype::float64);
@@ -129,6 +140,7 @@ TEST_CASE("programs: a fused graph computes what its nodes say", "[graph][fuse]"
   AGREES(conversions);
   AGREES(indexing);
   AGREES(scalars);
+  AGREES(constants);
 }
 
 } // namespace sample

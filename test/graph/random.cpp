@@ -18,6 +18,7 @@ struct random_program {
     index_t const a = 1 + pick(7), b = 2 + pick(20);
     std::vector<int> v{w.argument(dims(a, b)), w.argument(dims(b)), w.argument(dims(a, 1)), w.argument(dims(a, b))};
     v.push_back(w.number(0.5));
+    if (Seed % 2) v.push_back(w.table(dims(b)));
     auto any = [&] { return v[static_cast<std::size_t>(pick(static_cast<int>(v.size())))]; };
     for (int k = 0; k < 14; ++k) {
       int const x = any(), y = any();

@@ -2,7 +2,9 @@
 #pragma once
 #include <cmath>
 #include <varve/core/message.hpp>
+#include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/verify.hpp>
 #include <varve/kernel/math.hpp>
 #include <vector>
 
@@ -19,8 +21,8 @@ constexpr V as_number(auto m) {
 }
 template <class Body>
 struct lanes_of {
-  static float f32(float const* a) { return Body::template eval<float>(a); }
-  static double f64(double const* a) { return Body::template eval<double>(a); }
+  static constexpr float f32(float const* a) { return Body::template eval<float>(a); }
+  static constexpr double f64(double const* a) { return Body::template eval<double>(a); }
   static F v32(F const* a) { return Body::template eval<F>(a); }
   static D v64(D const* a) { return Body::template eval<D>(a); }
 };
@@ -35,14 +37,14 @@ constexpr op_handle pointwise(char const* name, int arity) {
   using L = lanes_of<Body>;
   return {name, op_kind::pointwise, arity, &shape_of<Compares>, &L::f32, &L::f64, &L::v32, &L::v64};
 }
-struct add_body { template <class V> static V eval(V const* a) { return a[0] + a[1]; } };
-struct sub_body { template <class V> static V eval(V const* a) { return a[0] - a[1]; } };
-struct mul_body { template <class V> static V eval(V const* a) { return a[0] * a[1]; } };
-struct div_body { template <class V> static V eval(V const* a) { return a[0] / a[1]; } };
-struct neg_body { template <class V> static V eval(V const* a) { return -a[0]; } };
-struct tanh_body { template <class V> static V eval(V const* a) { return kernel::tanh(a[0]); } };
-struct gt_body { template <class V> static V eval(V const* a) { return as_number<V>(a[0] > a[1]); } };
-struct where_body { template <class V> static V eval(V const* a) { return a[0] * a[1] + (V(1) - a[0]) * a[2]; } };
+struct add_body { template <class V> static constexpr V eval(V const* a) { return a[0] + a[1]; } };
+struct sub_body { template <class V> static constexpr V eval(V const* a) { return a[0] - a[1]; } };
+struct mul_body { template <class V> static constexpr V eval(V const* a) { return a[0] * a[1]; } };
+struct div_body { template <class V> static constexpr V eval(V const* a) { return a[0] / a[1]; } };
+struct neg_body { template <class V> static constexpr V eval(V const* a) { return -a[0]; } };
+struct tanh_body { template <class V> static constexpr V eval(V const* a) { return kernel::tanh(a[0]); } };
+struct gt_body { template <class V> static constexpr V eval(V const* a) { return as_number<V>(a[0] > a[1]); } };
+struct where_body { template <class V> static constexpr V eval(V const* a) { return a[0] * a[1] + (V(1) - a[0]) * a[2]; } };
 inline constexpr op_handle add = pointwise<add_body>("add", 2), sub = pointwise<sub_body>("sub", 2), mul = pointwise<mul_body>("mul", 2);
 inline constexpr op_handle div_ = pointwise<div_body>("div", 2), neg = pointwise<neg_body>("neg", 1), tanh_ = pointwise<tanh_body>("tanh", 1);
 inline constexpr op_handle gt = pointwise<gt_body, true>("gt", 2), where = pointwise<where_body>("where", 3);
@@ -75,6 +77,13 @@ struct writer {
     return push(placeholder, {t, s}, {}, {}, k);
   }
   constexpr int number(double v) { return push(constant, {type, {}}, {}, {}, v); }
+  /// An array constant: 0.5, -1, 1.5, -2, ...; for integers 1, 2, 0, 1, 2, ...
+  constexpr int table(dims s, dtype t) {
+    int const id = push(constant, {t, s}, {}, {}, static_cast<double>(g.constants.size()));
+    for (index_t e = 0; e < numel(s); ++e) g.constants.push_back(is_floating(t) ? 0.5 * static_cast<double>(e % 7 + 1) * (e % 2 ? -1 : 1) : static_cast<double>((e + 1) % 3));
+    return id;
+  }
+  constexpr int table(dims s) { return table(s, type); }
   constexpr int apply(op_handle const& o, int a) { return push(o, out(a), {a}); }
   constexpr int apply(op_handle const& o, int a, int b) { return push(o, {&o == &gt ? dtype::bool_ : out(b).type, broadcast(sizes(a), sizes(b))}, {a, b}); }
   constexpr int choose(int p, int a, int b) { return push(where, {out(b).type, broadcast(broadcast(sizes(p), sizes(a)), sizes(b))}, {p, a, b}); }
@@ -163,6 +172,7 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
       auto own = [&](int d) { return index(e, d); };
       switch (what[n]) {
       case known::constant: y = nd.value; break;
+      case known::data: y = g.constants[static_cast<std::ptrdiff_t>(nd.value) + e]; break;
       case known::arange: y = static_cast<double>(e); break;
       case known::one_hot: y = in(0)[static_cast<std::size_t>(e / s[s.n - 1])] == static_cast<double>(e % s[s.n - 1]); break;
       case known::permute: y = read(0, [&](int d) { for (int k = 0;; ++k) if (nd.at[0][k] == d) return own(k); }); break;
@@ -226,11 +236,13 @@ inline double argument_value(dtype t, std::size_t argument, std::size_t i) {
   return t == dtype::bool_ ? x > 0 : is_floating(t) ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(i * 7 % 3);
 }
 
-/// Greatest difference between the compiled program of `Make{}()` and the evaluator, relative to 1 + |expected|; NaN and wrong sizes are 1e9.
+/// Greatest difference between the compiled program of `Make{}()` and the evaluator, relative to 1 + |expected|; NaN, wrong sizes, and a pass that leaves a flaw are 1e9.
 template <class Make>
 double difference() {
   using P = loop::compiled<Make>;
   graph const g = Make{}();
+  graph const live = dce(g), folded = fold(live), merged = cse(folded);
+  if (!verify(g) || !verify(live) || !verify(folded) || !verify(merged) || !equal(optimize(g), dce(merged))) return 1e9;
   constexpr int arguments = static_cast<int>(Make{}().regions[0].inputs), results = static_cast<int>(P::value.used.results);
   std::vector<std::vector<double>> in;
   std::vector<std::vector<char>> raw, out;

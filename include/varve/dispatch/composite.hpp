@@ -74,7 +74,8 @@ struct composite_operator {
     if constexpr ((detail::is_dynamic_operand<A> || ...))
       if (detail::public_calls_are_watched()) [[unlikely]]
         return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
-    return Tag::body(a...);
+    if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
+    else return Tag::body(a...);
   }
 };
 

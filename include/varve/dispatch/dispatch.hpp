@@ -120,10 +120,37 @@ constexpr auto base_tag() {
 }
 } // namespace detail
 
+namespace detail {
+/// A static value that rules cannot compute with beside values of a trace, whose shapes are data: an array, or whatever is seen through a transform. Plain numbers can stay.
+template <class X>
+constexpr bool yields_to_trace() {
+  if constexpr (value<X>) return !dynamic_value<X> && !traced_value<X> && (is_seen<X> || !number<base_of<X>>);
+  else return false;
+}
+template <class... X>
+inline constexpr bool meets_trace = (traced_value<X> || ...) && (yields_to_trace<X>() || ...);
+template <class X, class V, class E>
+constexpr auto reseen(X const& x, V const& v, E const& e) {
+  return seen<typename X::interpreter, V, E>{v, x.in, e};
+}
+/// A static value, plain numbers included, as a constant of the trace that some of `others` belong to.
+template <class X, class... O>
+constexpr auto as_traced(X const& x, O const&... others) {
+  return backend<dependent<traced_base, X>>::lift(x, others...);
+}
+/// ... unless it is no such value, or can stay what it is.
+template <class X, class... O>
+constexpr decltype(auto) beside_trace(X const& x, O const&... others) {
+  if constexpr (yields_to_trace<X>()) return as_traced(x, others...);
+  else return (x);
+}
+} // namespace detail
+
 /// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
-  if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
+  if constexpr (top_level<X...> > 0 && detail::meets_trace<X...>) return dispatch(op, detail::beside_trace(x, x...)...);
+  else if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
     else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);

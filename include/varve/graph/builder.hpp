@@ -15,6 +15,12 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
 namespace detail {
+/// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
+constexpr void take_constants(graph& into, graph const& from, node& n) {
+  auto const first = static_cast<std::ptrdiff_t>(n.value);
+  n.value = static_cast<double>(into.constants.size());
+  for (index_t e = 0; e < numel(n.out.sizes); ++e) into.constants.push_back(from.constants[first + e]);
+}
 /// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0 keeps all numbers.
 constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
   for (int r = from; r < to; ++r) {
@@ -25,6 +31,7 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
       int const edge = static_cast<int>(into.edges.size());
       for (int k = 0; k < nd.count; ++k) into.edges.push_back(g.edges[static_cast<std::size_t>(nd.first + k)] + shift);
       nd.first = edge;
+      if (is_array_constant(nd)) take_constants(into, g, nd);
       if (nd.regions_count && rest > 0) nd.regions_first = rest + nd.regions_first - 1;
       into.nodes.push_back(nd);
     }
@@ -64,6 +71,17 @@ public:
     n.op = &constant_handle;
     n.out = {type, {}};
     n.value = v;
+    nodes_.push_back(n);
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+  /// A constant of rank > 0 with these elements.
+  template <class T>
+  constexpr int constant(dtype type, dims const& sizes, T const* elements) {
+    node n;
+    n.op = &constant_handle;
+    n.out = {type, sizes};
+    n.value = static_cast<double>(constants_.size());
+    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(static_cast<double>(elements[e]));
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
@@ -139,6 +157,7 @@ public:
     g.nodes = nodes_;
     g.edges = edges_;
     g.results = results_;
+    g.constants = constants_;
     g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
     detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
     return g;
@@ -180,6 +199,7 @@ private:
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;
   list<int> edges_, results_, lifted_;
+  list<double> constants_;
 };
 
 } // namespace varve

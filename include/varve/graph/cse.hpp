@@ -6,7 +6,7 @@
 
 namespace varve {
 
-/// Common subexpression elimination: one node for equal operators, attributes and operands. Random, mutating and higher-order operators are left alone.
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
 /// Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -16,6 +16,7 @@ constexpr graph cse(graph const& g) {
   list<std::size_t> used;
   list<known> const what = identify(g);
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
+  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
   auto start = [&] { // operations of one region are not visible in another
     for (std::size_t s : used) table[s] = -1;
     used.clear();
@@ -24,7 +25,11 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    std::uint64_t h = std::bit_cast<std::uint64_t>(nd.value) + static_cast<std::uint64_t>(nd.out.type);
+    bool const data = what[static_cast<std::size_t>(n)] == known::data;
+    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
+    index_t const count = data ? numel(nd.out.sizes) : 0;
+    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
+    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     known const k_ = what[static_cast<std::size_t>(n)];
     bool const commutes = k_ == known::add || k_ == known::mul;
@@ -36,8 +41,8 @@ constexpr graph cse(graph const& g) {
     std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
     for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && std::bit_cast<std::uint64_t>(o.value) == std::bit_cast<std::uint64_t>(nd.value) && o.out == nd.out &&
-                  o.at == nd.at;
+      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
+      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
       int const* in = w.to.edges.data() + o.first;
       if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
       else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);

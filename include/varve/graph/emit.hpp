@@ -18,6 +18,18 @@ struct memory {
   std::byte* arena;
 };
 
+/// The elements of a constant of program `P`, with their type: read-only data of the executable.
+template <class P, int Buffer>
+struct table {
+  static constexpr buffer b = P::value.buffers[Buffer];
+  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
+  constexpr table() : elements{} {
+    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
+  }
+};
+template <class P, int Buffer>
+alignas(64) inline constexpr table<P, Buffer> table_of{};
+
 /// First element of a buffer, with its type.
 template <class P, int Buffer>
 VARVE_INLINE auto* address(auto const& mem) {
@@ -25,6 +37,7 @@ VARVE_INLINE auto* address(auto const& mem) {
   using T = type_of<b.type>;
   if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
   else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
+  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
   else return reinterpret_cast<T*>(mem.arena + b.number);
 }
 

@@ -74,7 +74,73 @@ struct folder {
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
   constexpr int view(node nd, known k, int const* in);
+
+  static constexpr index_t few = 64; // elements of a constant that the compiler computes
+  constexpr bool evaluates(node const& nd, known k, int const* in) const;
+  constexpr int evaluated(node const& nd, known k, int const* in);
 };
+
+/// Is a node an operator on constants, one of them an array, and little work?
+constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
+  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
+  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
+  bool any = false;
+  for (int e = 0; e < nd.count; ++e) {
+    if (kind(in[e]) == known::data) any = true;
+    else if (!is_splat(in[e])) return false;
+  }
+  if (!any || nd.count > 3) return false;
+  for (index_t d : nd.out.sizes)
+    if (is_symbol(d)) return false;
+  return numel(nd.out.sizes) <= few;
+}
+/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
+constexpr int folder::evaluated(node const& nd, known k, int const* in) {
+  dims const& s = nd.out.sizes;
+  dims const strides = contiguous_strides(s);
+  list<double> result;
+  bool same = true;
+  for (index_t e = 0; e < numel(s); ++e) {
+    double x[4]{};
+    for (int q = 0; q < nd.count; ++q) {
+      dims const& a = at(in[q]).out.sizes;
+      dims const as = contiguous_strides(a);
+      index_t from = k == known::reshape ? e : 0;
+      for (int d = 0; d < s.n && k != known::reshape; ++d) {
+        index_t const i = e / strides[d] % s[d];
+        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
+        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
+      }
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+    }
+    double y = x[0];
+    if (k == known::add) y = x[0] + x[1];
+    else if (k == known::sub) y = x[0] - x[1];
+    else if (k == known::mul) y = x[0] * x[1];
+    else if (k == known::neg) y = -x[0];
+    else if (k == known::cheap) y = nd.op->lane_f64(x);
+    else if (k == known::div) {
+      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
+      y = x[0] / x[1];
+    }
+    if (k <= known::convert) {
+      if (nd.out.type == dtype::bool_) y = y != 0;
+      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
+      else y = static_cast<double>(static_cast<index_t>(y));
+    }
+    result.push_back(y);
+    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
+  }
+  if (same && !result.empty())
+    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
+  node c;
+  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
+  for (double y : result) w.to.constants.push_back(y);
+  return add(c, nullptr, known::data);
+}
 
 /// Simplifications that keep every IEEE result; -1 for none.
 constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
@@ -148,6 +214,9 @@ constexpr int folder::visit(int n) {
   in.reserve(static_cast<std::size_t>(nd.count) + 1);
   for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
   int same = -1;
+  if (k == known::data) take_constants(w.to, g, nd);
+  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
+  if (same >= 0) return same;
   if (is_pointwise(k)) {
     same = arithmetic(nd, k, in.data());
     if (same >= 0) return same;
@@ -184,7 +253,7 @@ constexpr int folder::visit(int n) {
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
 /// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. One bounded visit per node.
+/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
 constexpr graph fold(graph const& g) {
   detail::folder f(g);
   return f.w.run([&](int n) { return f.visit(n); }, [] {});

@@ -2,7 +2,7 @@
 #pragma once
 #include <tuple>
 #include <varve/graph/run.hpp>
-#include <varve/value/array.hpp>
+#include <varve/value/tensor_ref.hpp>
 
 namespace varve {
 namespace loop {
@@ -13,8 +13,39 @@ inline constexpr meta meta_of{dtype_of_type<A>(), {}, true};
 template <class T, index_t... D>
 inline constexpr meta meta_of<array<T, D...>>{dtype_of_type<T>(), ints<D...>::to_dims(), false};
 
+/// The static value that an argument of a fused function is: itself, or what a `tensor_ref` of static extents views. `none_t` for all else.
 template <class A>
-inline constexpr bool can_fuse = std::is_arithmetic_v<A> || is_array<A>;
+struct argument_type {
+  using type = std::conditional_t<std::is_arithmetic_v<A> || is_array<A>, A, none_t>;
+};
+template <class T, index_t... D>
+  requires((D != dyn) && ...)
+struct argument_type<tensor_ref<T, D...>> {
+  using type = static_value<std::remove_const_t<T>, ints<D...>>;
+};
+template <class A>
+using argument = typename argument_type<A>::type;
+template <class A>
+inline constexpr bool can_fuse = !is_none<argument<A>>;
+
+template <class... A>
+constexpr bool accept_arguments() {
+  static_assert((can_fuse<A> && ...), "varve: fuse: arguments are numbers, vv::array, and tensor_ref with extents known to the compiler; for tensors declare specs: fuse<spec<float, 3, 4>>(f)");
+  return (can_fuse<A> && ...);
+}
+
+/// The static value that is written through what `into` was given: a variable, or the memory that a `tensor_ref` views. `none_t` for all else.
+template <class R>
+consteval auto target_of() {
+  using X = std::remove_cvref_t<R>;
+  if constexpr (!can_fuse<X>) return none;
+  else if constexpr (!std::is_same_v<argument<X>, X>) {
+    using pointee = std::remove_pointer_t<decltype(data_of(std::declval<X const&>()))>;
+    return std::type_identity<std::conditional_t<std::is_const_v<pointee>, none_t, argument<X>>>{};
+  } else return std::type_identity<std::conditional_t<std::is_lvalue_reference_v<R> && !std::is_const_v<std::remove_reference_t<R>>, X, none_t>>{};
+}
+template <class R, class Result>
+inline constexpr bool can_take = std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
 
 /// The graph of `F` for arguments `A...`, for `compiled`.
 template <class F, class... A>
@@ -60,19 +91,21 @@ private: // the result is declared in the outermost block: elsewhere g++ 12 woul
 /// Results to be written, waiting for the arguments.
 template <class F, class... R>
 struct writer {
-  std::tuple<R&...> out;
+  std::tuple<R...> out; // references to variables; views by value
   template <class... A>
   void operator()(A const&... a) const {
-    using P = compiled<traced<F, A...>>;
-    static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
-    write<P>(std::index_sequence_for<R...>{}, a...);
+    if constexpr (std::is_empty_v<F> && accept_arguments<A...>()) {
+      using P = compiled<traced<F, argument<A>...>>;
+      static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
+      write<P>(std::index_sequence_for<R...>{}, a...);
+    }
   }
 
 private:
   template <class P, std::size_t... K, class... A>
   VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
-    static_assert((std::is_same_v<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
-                  "varve: fuse: into(...) got a value of another shape or element type than the function's result");
+    static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
+                  "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
     run<P, sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
@@ -85,27 +118,30 @@ struct fused {
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
-  using program = loop::compiled<loop::traced<F, A...>>;
+  using program = loop::compiled<loop::traced<F, loop::argument<A>...>>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
 
-  /// Runs on numbers and arrays. A result of rank 0 is a plain number, several results are a `std::tuple`; for several large ones prefer `into`.
+  /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a plain number, others are arrays, several a `std::tuple`;
+  /// for several large ones prefer `into`.
   template <class... A>
   auto operator()(A const&... a) const {
-    static_assert((loop::can_fuse<A> && ...), "varve: fuse: arguments are numbers and vv::array; for tensors use compile");
-    using P = program<A...>;
-    return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+    if constexpr (std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+      using P = program<A...>;
+      return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+    }
   }
-  /// `f.into(r...)(x...)` writes the results to `r...`: no copies of large arrays. No result may overlap an argument.
+  /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, R...> into(R&... r) const {
-    return {{r...}};
+  constexpr loop::writer<F, R...> into(R&&... r) const {
+    return {{static_cast<R&&>(r)...}};
   }
 };
 
-/// Compiles a function of numbers and arrays, for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD registers without
-/// heap, thread-local state or indirect calls. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`
+/// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers), for each set of argument types: traced, optimized and planned
+/// by the compiler, then emitted as loops over SIMD registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included, becomes part of
+/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};

@@ -14,7 +14,7 @@ struct node {
   meta out{};
   int first = 0;
   int count = 0;
-  /// Value of a rank-0 `constant` node, or the number of a `placeholder`.
+  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the number of a `placeholder`.
   double value = 0;
   /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
   int regions_first = 0;
@@ -29,27 +29,73 @@ struct region {
   int result_first = 0, result_count = 0;
 };
 
+/// Is a node a constant whose elements lie in `graph::constants`?
+constexpr bool is_array_constant(node const& n) { return n.op->kind == op_kind::constant && n.out.sizes.n > 0; }
+
+/// Array sizes of a graph.
+struct graph_sizes {
+  std::size_t nodes, edges, results, regions, constants;
+};
+
+/// A graph of either form, to look at: printing, verifying and comparing are written once.
+struct graph_view {
+  node const* nodes;
+  int const* edges;
+  int const* results;
+  region const* regions;
+  double const* constants;
+  graph_sizes sizes;
+
+  constexpr node const* begin() const { return nodes; }
+  constexpr node const* end() const { return nodes + sizes.nodes; }
+  /// Number of the `k`-th operand of a node.
+  constexpr int operand(node const& n, int k) const { return edges[n.first + k]; }
+};
+
+/// What every form of a graph `G` answers: `for (node const& n : g)`, `g.count(vv::sigmoid)`, `g.operations()`.
+template <class G>
+struct graph_questions {
+  constexpr node const* begin() const { return static_cast<G const&>(*this).view().begin(); }
+  constexpr node const* end() const { return static_cast<G const&>(*this).view().end(); }
+  /// Number of nodes of an operator, all functions included.
+  template <class Op>
+  constexpr int count(Op const&) const {
+    int n = 0;
+    for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
+    return n;
+  }
+  /// Number of nodes that compute something: neither placeholders nor constants.
+  constexpr int operations() const {
+    int n = 0;
+    for (node const& nd : *this) n += nd.op->kind != op_kind::placeholder && nd.op->kind != op_kind::constant;
+    return n;
+  }
+};
+
 /// The one intermediate representation: a list of operations in execution order, with the functions of higher-order operators as further regions.
 /// Usable in constant expressions; `static_graph` is the form that outlives them.
-struct graph {
+struct graph : graph_questions<graph> {
   list<node> nodes;
   list<int> edges;
   list<int> results;
   list<region> regions;
-};
+  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers beyond 2^53 have no place here and are refused while tracing.
+  list<double> constants;
 
-/// Array sizes of a frozen graph.
-struct graph_sizes {
-  std::size_t nodes, edges, results, regions;
+  constexpr graph_view view() const {
+    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}};
+  }
+  constexpr operator graph_view() const { return view(); }
 };
 
 /// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
 template <graph_sizes S>
-struct static_graph {
+struct static_graph : graph_questions<static_graph<S>> {
   node nodes[S.nodes ? S.nodes : 1]{};
   int edges[S.edges ? S.edges : 1]{};
   int results[S.results ? S.results : 1]{};
   region regions[S.regions ? S.regions : 1]{};
+  double constants[S.constants ? S.constants : 1]{};
   static constexpr graph_sizes sizes = S;
 
   constexpr static_graph() = default;
@@ -58,24 +104,16 @@ struct static_graph {
     for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
     for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
     for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
+    for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
   }
+  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S}; }
+  constexpr operator graph_view() const { return view(); }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
-    return {list<node>(nodes, nodes + S.nodes), list<int>(edges, edges + S.edges), list<int>(results, results + S.results),
-            list<region>(regions, regions + S.regions)};
-  }
-  /// Number of nodes of an operator: `g.count(vv::sigmoid)`.
-  template <class Op>
-  constexpr int count(Op const&) const {
-    int n = 0;
-    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op == &varve::handle<Op>;
-    return n;
-  }
-  /// Number of nodes that compute something: neither placeholders nor constants.
-  constexpr int operations() const {
-    int n = 0;
-    for (std::size_t k = 0; k < S.nodes; ++k) n += nodes[k].op->kind != op_kind::placeholder && nodes[k].op->kind != op_kind::constant;
-    return n;
+    graph g;
+    g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges), g.results = list<int>(results, results + S.results);
+    g.regions = list<region>(regions, regions + S.regions), g.constants = list<double>(constants, constants + S.constants);
+    return g;
   }
 };
 
@@ -84,7 +122,7 @@ template <class Make>
 struct frozen_sizes {
   static constexpr graph_sizes compute() {
     graph const g = Make{}();
-    return {g.nodes.size(), g.edges.size(), g.results.size(), g.regions.size()};
+    return g.view().sizes;
   }
 };
 } // namespace detail

@@ -26,6 +26,13 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       for (int k = 0; k < nd.out.sizes.n || k == 0; ++k)
         if (v.dim() != nd.out.sizes.n || (k < v.dim() && !is_symbol(nd.out.sizes[k]) && v.sizes()[k] != nd.out.sizes[k])) refuse::shapes_do_not_match("graph (argument)", v.sizes(), nd.out.sizes);
       at(n).push_back(v);
+    } else if (is_array_constant(nd)) {
+      T const c = T::empty(nd.out.sizes, nd.out.type);
+      double const* const from = g.constants.data() + static_cast<std::ptrdiff_t>(nd.value);
+      on_dtype(c.dtype(), "graph", [&]<class E>() {
+        for (index_t e = 0; e < c.numel(); ++e) static_cast<E*>(c.raw())[e] = static_cast<E>(from[e]);
+      });
+      at(n).push_back(c);
     } else if (nd.op->kind == op_kind::constant) {
       T c = varve::full(dims{}, nd.value, nd.out.type);
       if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as

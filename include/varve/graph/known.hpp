@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// The operators that passes, planning and emission know by name. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
+/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
 enum class known : unsigned char {
-  placeholder, constant, pointwise, add, sub, mul, div, neg, cheap, convert,
+  placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
   gather, scatter_add, one_hot, arange, cond, scan, getitem, other
 };
@@ -58,11 +58,13 @@ constexpr list<known> identify(graph const& g) {
       seen.push_back(n.op);
       what.push_back(identify(*n.op));
     }
-    all.push_back(what[k]);
+    all.push_back(what[k] == known::constant && is_array_constant(n) ? known::data : what[k]);
   }
   return all;
 }
 
+/// Does a node's value lie in memory before the program runs?
+constexpr bool is_given(known k) { return k == known::placeholder || k == known::data; }
 constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
 constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
 constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }

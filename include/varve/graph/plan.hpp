@@ -52,7 +52,7 @@ private:
 
   constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
   constexpr void store(int n) {
-    if (what[n] != known::placeholder) stored[n] = 1;
+    if (!is_given(what[n])) stored[n] = 1;
   }
   /// The node whose buffer holds the elements of `n`: reshapes are free.
   constexpr int base(int n) const {
@@ -67,14 +67,23 @@ private:
     p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
     return static_cast<int>(p.buffers.size()) - 1;
   }
+  /// The buffer of an array constant.
+  constexpr int constants(node const& n) {
+    auto const first = static_cast<std::ptrdiff_t>(n.value);
+    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
+    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
+    return buffer;
+  }
   constexpr void results() {
     region const& r = g.regions[0];
     for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
+    for (int k = 0; k < r.node_count; ++k)
+      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
     for (int k = 0; k < r.result_count; ++k) {
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
-      if (what[b] == known::placeholder || stored[b]) copies.push_back({n, buffer});
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -118,10 +127,10 @@ private:
     bool stable = true;
     for (instance const& i : u.all) {
       int n = i.node;
-      if (i.as != instance::form::load || what[n] == known::placeholder) continue;
+      if (i.as != instance::form::load || is_given(what[n])) continue;
       bool const linear = !u.is_leaf(n);
       if (linear) n = base(input(g.nodes[n], 0));
-      if (what[n] == known::placeholder) continue;
+      if (is_given(what[n])) continue;
       if (!stored[n]) {
         stored[n] = 1;
         stable = false;

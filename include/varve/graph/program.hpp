@@ -11,8 +11,8 @@
 namespace varve::loop {
 
 /// Where a buffer lives.
-enum class place : unsigned char { argument, result, arena };
-/// A contiguous row-major array: the `number`-th argument or result, or `number` bytes into the arena.
+enum class place : unsigned char { argument, result, arena, constant };
+/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, or from element `number` of the constants on.
 struct buffer {
   place where;
   dtype type;
@@ -126,19 +126,20 @@ struct program {
   list<stage> stages;
   list<call_info> calls;
   list<meta> results;
+  list<double> constants;
   index_t workspace = 0;
 };
 
 /// Array sizes of a frozen program.
 struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results;
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
     return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
-            p.calls.size(), p.results.size()};
+            p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
     return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           stages >= o.stages && calls >= o.calls && results >= o.results;
+           stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
   }
 };
 
@@ -154,6 +155,7 @@ struct static_program {
   stage stages[S.stages + 1]{};
   call_info calls[S.calls + 1]{};
   meta results[S.results + 1]{};
+  double constants[S.constants + 1]{};
   program_sizes used{};
   index_t workspace = 0;
   static constexpr program_sizes sizes = S;
@@ -162,7 +164,7 @@ struct static_program {
   constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results);
+    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
   }
 
 private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <bit>
 #include <varve/dispatch/dispatch.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/op/create.hpp>
@@ -43,16 +44,49 @@ inline constexpr bool is_proxy_base<proxy> = true;
 constexpr meta meta_of(proxy const& p) { return p.info; }
 
 namespace detail {
-constexpr proxy as_proxy(proxy const& p) { return p; }
+/// Where a constant beside this value belongs: the function being traced now; null when nothing tells.
+constexpr graph_builder* trace_of(proxy const& p) {
+  graph_builder* const b = p.builder ? p.builder : p.home;
+  return b ? &b->current() : nullptr;
+}
+template <class V>
+constexpr graph_builder* trace_of(V const& v) {
+  if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
+  else return nullptr;
+}
+/// The first trace that some values tell of.
+template <class... X>
+constexpr graph_builder* trace_of_all(X const&... x) {
+  graph_builder* found = nullptr;
+  ((found = found ? found : trace_of(x)), ...);
+  return found;
+}
+
+/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute with; 0, 1, ..., n - 1 becomes an `arange`, other
+/// elements a constant, in the function `b`.
+constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
 template <number T>
-constexpr proxy as_proxy(T v) {
-  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v)};
+constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v), b};
+}
+/// The very bits: 0 and -0 differ.
+template <class T>
+constexpr bool same_element(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(static_cast<double>(b));
+  else return a == b;
 }
 template <class T, index_t... D>
-constexpr proxy as_proxy(array<T, D...> const& a) {
-  for (index_t k = 1; k < a.size(); ++k)
-    if (!(a[k] == a[0])) refuse::argument_is_invalid("trace", "an array constant whose elements differ cannot be traced; pass it as an argument");
-  return {nullptr, -1, {dtype_of_type<T>(), ints<D...>::to_dims(), false}, static_cast<double>(a.size() ? a[0] : T(0))};
+constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
+  meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
+  bool equal = true, counts = sizeof...(D) == 1;
+  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && same_element(a[k], static_cast<T>(k));
+  if (equal) return {nullptr, -1, m, static_cast<double>(a.size() ? a[0] : T(0)), b};
+  if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
+  if (counts) return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m, 0};
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
+    for (index_t k = 0; k < a.size(); ++k)
+      if (a[k] > T(1) << 53 || a[k] < -(T(1) << 53)) refuse::argument_is_invalid("trace", "an integer beyond 2^53 in an array constant cannot be traced; pass the array as an argument");
+  return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
 /// The node number of a value in the function being traced; constants are written out on first use.
@@ -69,12 +103,20 @@ template <>
 struct backend<detail::traced_base> {
   template <class Op, class... X>
   static constexpr proxy call(Op const& op, X const&... x) {
-    proxy in[] = {detail::as_proxy(x)..., proxy{}};
+    graph_builder* near = nullptr;
+    if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
+    proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
     return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
     return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
+  }
+
+  /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
+  template <class X, class... O>
+  static constexpr auto lift(X const& x, O const&... others) {
+    return lifted(detail::trace_of_all(others...), x);
   }
 
   /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
@@ -87,6 +129,18 @@ struct backend<detail::traced_base> {
   }
 
 private:
+  template <class X>
+  static constexpr auto lifted(graph_builder* b, X const& x) {
+    if constexpr (is_seen<X>) {
+      auto const v = lifted(b, x.value);
+      if constexpr (value<decltype(x.extra)>) return detail::reseen(x, v, lifted(b, x.extra));
+      else return detail::reseen(x, v, x.extra); // the slot of a tape keeps its type: the tape tells what to do
+    } else if constexpr (std::is_same_v<X, proxy>) {
+      return x;
+    } else {
+      return detail::as_proxy(detail::plain(x), b);
+    }
+  }
   template <class Tag>
   static constexpr proxy emit(attributes const& at, proxy* in, int count) {
     using R = rules<Tag>;

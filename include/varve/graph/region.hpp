@@ -14,8 +14,8 @@ template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
   std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
   auto const y = call_with(f, in);
-  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v))); }, y);
-  return tree_map([](auto const& v) { return as_proxy(v).info; }, y);
+  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v, &b))); }, y);
+  return tree_map([](auto const& v) { return meta_of(v); }, y);
 }
 } // namespace detail
 
@@ -25,7 +25,7 @@ template <class Tag, class Op, class P, class... X>
 constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder& outer = detail::as_proxy(p).builder->current();
   int const pred = detail::node_in(outer, detail::as_proxy(p));
-  meta const metas[] = {meta_of(detail::as_proxy(x))..., meta{}};
+  meta const metas[] = {meta_of(x)..., meta{}};
   graph_builder on_true(&outer);
   auto const shapes = detail::trace_into(on_true, op.on_true, metas, std::index_sequence_for<X...>{});
   on_true.close();
@@ -34,7 +34,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   on_false.close();
   static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
   tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
-  int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x))...};
+  int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
@@ -43,15 +43,11 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
 /// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
-  graph_builder* near = nullptr;
-  auto const look = [&](proxy const& p) {
-    if (!near) near = p.builder ? p.builder : p.home;
-  };
-  (look(detail::as_proxy(x)), ...);
+  graph_builder* const near = detail::trace_of_all(x...);
   if (!near) refuse::argument_is_invalid("trace", "a loop over constants alone was met while tracing; pass one of them as an argument");
-  graph_builder& outer = near->current();
+  graph_builder& outer = *near;
   constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
-  meta metas[] = {meta_of(detail::as_proxy(x))...};
+  meta metas[] = {meta_of(x)...};
   index_t const n = to_dims(op.length)[0];
   for (int k = 0; k < static_cast<int>(sizeof...(X)); ++k) {
     metas[k].number = false;
@@ -74,7 +70,7 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
         return metas[k];
       },
       shapes);
-  int const operands[] = {detail::node_in(outer, detail::as_proxy(x))...};
+  int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);

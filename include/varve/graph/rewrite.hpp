@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/graph.hpp>
+#include <varve/graph/builder.hpp>
 
 namespace varve {
 
@@ -15,7 +15,7 @@ struct rewriter {
   }
   /// Number of the `k`-th operand of an old node in the new graph.
   constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers.
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
   constexpr int append(node n, int const* in) {
     n.first = static_cast<int>(to.edges.size());
     for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
@@ -27,6 +27,7 @@ struct rewriter {
     int const first = n.first;
     n.first = static_cast<int>(to.edges.size());
     for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
     to.nodes.push_back(n);
     return static_cast<int>(to.nodes.size()) - 1;
   }

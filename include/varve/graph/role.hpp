@@ -75,6 +75,7 @@ private:
     index_t const size = numel(nd.out.sizes);
     switch (k) {
     case known::placeholder:
+    case known::data:
     case known::constant: r = role::source; break;
     case known::sum:
     case known::amax:

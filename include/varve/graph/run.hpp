@@ -121,7 +121,7 @@ struct built {
   }
   static constexpr auto value = build();
 };
-inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16};
+inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16, 256};
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
 } // namespace detail

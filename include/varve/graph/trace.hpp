@@ -37,7 +37,7 @@ constexpr graph trace_graph(F const& f, M const&... m) {
         using V = std::remove_cvref_t<decltype(v)>;
         static_assert(value<V>, "varve: trace: the function must return values");
         static_assert(level_of<V> == 0, "varve: trace: the result is seen through a transform (perturbation confusion through a capture); pass the outer value as an argument");
-        b.result(detail::node_in(b, detail::as_proxy(v)));
+        b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
   return b.finish();

@@ -109,7 +109,7 @@ struct unfolding {
   }
   constexpr bool is_leaf(int n) const {
     auto const k = static_cast<std::size_t>(n);
-    if (f.what[k] == known::placeholder || f.opaque[k]) return true;
+    if (is_given(f.what[k]) || f.opaque[k]) return true;
     return f.stored[k] && (explore ? n != self : f.group[k] != group);
   }
 

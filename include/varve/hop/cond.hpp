@@ -73,7 +73,8 @@ struct cond_call {
   }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
-    if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
+    if constexpr (top_level<P, X...> > 0 && detail::meets_trace<P, X...>) return (*this)(detail::beside_trace(p, p, x...), detail::beside_trace(x, p, x...)...);
+    else if constexpr (top_level<P, X...> > 0) return innermost(p, x...).process(*this, p, x...);
     else if constexpr (is_proxy_base<base_of<P>>) return trace_branches(cond_t{}, *this, p, x...);
     else return p ? on_true(x...) : on_false(x...);
   }

@@ -92,6 +92,16 @@ std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
   kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
   return kept;
 }
+/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
+template <class A, class T, std::size_t... K>
+constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
+  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
+    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
+    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
+  } else {
+    return join_range<0, sizeof...(K)>(axis, values);
+  }
+}
 template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 } // namespace detail
@@ -99,7 +109,7 @@ concept tuple_like = requires { std::tuple_size<T>::value; };
 /// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>) return detail::join_range<0, std::tuple_size<X>::value>(detail::as_fact(axis), values);
+  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
   else {
     if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
     auto const kept = detail::without_empty_vectors(std::data(values), values.size());

@@ -49,6 +49,14 @@ consteval bool tree_is_dynamic() {
   }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else return dynamic_value<X>;
 }
+/// Is one of these values, or of their leaves, one of a trace?
+template <class... X>
+consteval bool any_traced() {
+  return ([] {
+    if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return any_traced<E...>(); }(std::type_identity<elements_of<X>>{});
+    else return traced_value<X>;
+  }() || ...);
+}
 /// Level of a static transform: one above the greatest among its arguments and declared captures.
 template <class F, class... X>
 inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();

@@ -5,6 +5,12 @@
 namespace varve {
 
 namespace detail {
+/// A static value beside one of a trace, as a constant of that.
+template <class X, class Y>
+constexpr auto in_world_of(X const& x, Y const& y) {
+  if constexpr (traced_value<Y> && value<X> && !traced_value<X>) return as_traced(x, y);
+  else return x;
+}
 /// Arguments with tangents at a static level.
 template <int N, class Tag>
 struct static_forward_scope {
@@ -13,8 +19,8 @@ struct static_forward_scope {
   static constexpr auto attach(P const& p, T const& t) {
     return tree_map(
         [](auto const& v, auto const& d) {
-          auto const x = plain(v);
-          auto const dx = plain(d);
+          auto const x = in_world_of(plain(v), d);
+          auto const dx = in_world_of(plain(d), v);
           static_assert(value<decltype(x)>, "varve: jvp: primals must be values");
           if constexpr (static_and_not_floating<std::remove_cvref_t<decltype(x)>>()) {
             static_assert(never<decltype(x)>, "varve: jvp: primals must be floating; pass others through closure(f, captured...)");

@@ -18,6 +18,17 @@ constexpr void check_exit() {
   static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
                                   "pass the outer value as an argument or through closure(f, captured...)");
 }
+/// A value of the trace that some arguments or declared captures belong to; `none` when none does.
+template <class V, class... R>
+constexpr auto first_traced(V const& v, R const&... r) {
+  if constexpr (traced_value<V>) return base_value(v);
+  else return first_traced(r...);
+}
+template <class F, class... X>
+constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_traced<decltype(captures_of(f)), X...>()) return std::apply([](auto const&... v) { return first_traced(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  else return none;
+}
 template <class V, int N>
 concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
 template <class V>
@@ -32,15 +43,15 @@ public:
   using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
   using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
 
-  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)) {}
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)), like_(detail::traced_among(f, x...)) {}
 
   template <class T>
   constexpr auto track(T const& t) {
-    if constexpr (detail::differentiable_leaf<T>) return in().track(in(), detail::plain(t));
+    if constexpr (detail::differentiable_leaf<T>) return track_leaf(t);
     else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (detail::differentiable_leaf<V>) return in().track(in(), detail::plain(v));
+          if constexpr (detail::differentiable_leaf<V>) return track_leaf(v);
           else return v;
         },
         t);
@@ -109,6 +120,13 @@ public:
   }
 
 private:
+  using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
+  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the trace.
+  template <class V>
+  constexpr auto track_leaf(V const& v) {
+    if constexpr (!is_none<like> && !traced_value<V>) return in().track(in(), detail::as_traced(detail::plain(v), like_));
+    else return in().track(in(), detail::plain(v));
+  }
   static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
     if constexpr (std::is_empty_v<tower>) return tower{};
     else return detail::leaves_tower<level>(f, x...);
@@ -120,9 +138,15 @@ private:
   }
   template <class Y, class G>
   constexpr void seed(Y const& y, G const& g) {
-    if (y.extra) y.extra->add(tape_.tower, g);
+    if constexpr (traced_value<Y> && value<G> && !traced_value<G>) {
+      if (!(to_dims(shape_of(g)) == to_dims(shape_of(y)))) refuse::shapes_do_not_match("vjp (cotangent and result)", to_dims(shape_of(g)), to_dims(shape_of(y)));
+      if (y.extra) y.extra->add(tape_.tower, to(detail::as_traced(detail::plain(g), y), type_fact(y)));
+    } else {
+      if (y.extra) y.extra->add(tape_.tower, g);
+    }
   }
   tape<tower> tape_;
+  [[no_unique_address]] like like_;
 };
 
 /// Opens reverse mode for a function and its arguments, in the world their types choose.

@@ -6,7 +6,7 @@
 namespace varve {
 
 /// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span)
-/// enters compile-time programs. It owns nothing. Operators read it as an `array`; `fuse` takes what `load()` gives.
+/// enters compile-time programs. It owns nothing. Operators read it as an `array`; fused functions read and write the memory itself.
 template <class T, index_t... D>
 class tensor_ref {
 public:
@@ -99,5 +99,12 @@ struct traits<tensor_ref<T, D...>> {
   static constexpr ints<D...> shape(tensor_ref<T, D...> const&) { return {}; }
   static constexpr auto type(tensor_ref<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<std::remove_const_t<T>>())>{}; }
 };
+
+/// First element of the memory behind a view.
+template <class T, index_t... D>
+  requires((D != dyn) && ...)
+constexpr T* data_of(tensor_ref<T, D...> const& x) {
+  return x.data();
+}
 
 } // namespace varve

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <bit>
+#include <string_view>
+#include <varve/graph/graph.hpp>
+
+namespace varve {
+
+namespace detail {
+/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
+struct matching {
+  graph_view const &a, &b;
+  list<int> to, from, todo{};
+
+  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+
+  /// Takes two nodes for one; false when one of them has another partner already.
+  constexpr bool pair(int x, int y) {
+    int &p = to[x], &q = from[y];
+    if (p >= 0 || q >= 0) return p == y && q == x;
+    p = y, q = x;
+    todo.push_back(x);
+    return true;
+  }
+  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
+    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
+  }
+  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+
+  /// Two nodes without what they are computed from, which is paired.
+  constexpr bool alike(node const& x, node const& y) {
+    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
+    if (is_array_constant(x)) {
+      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
+      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+        if (!same_bits(p[e], q[e])) return false;
+    } else if (!same_bits(x.value, y.value)) {
+      return false;
+    }
+    for (int k = 0; k < x.count; ++k)
+      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
+    for (int k = 0; k < x.regions_count; ++k)
+      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
+    return true;
+  }
+  constexpr bool functions(region const& f, region const& g) {
+    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
+    for (int k = 0; k < f.inputs; ++k)
+      if (!pair(f.node_first + k, g.node_first + k)) return false;
+    for (int k = 0; k < f.result_count; ++k)
+      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
+    return true;
+  }
+  constexpr bool follow() {
+    while (!todo.empty()) {
+      int const x = todo.back();
+      todo.pop_back();
+      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
+/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
+/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
+/// compared in their order. Linear in the size of the graphs.
+constexpr bool equal(graph_view const& g, graph_view const& h) {
+  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
+  detail::matching m(g, h);
+  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
+  if (!m.follow()) return false;
+  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
+    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
+    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
+    if (x == 0 || y == 0) return x == y;
+    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
+  }
+}
+
+} // namespace varve

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/message.hpp>
+#include <varve/graph/fuse.hpp>
+#include <varve/graph/trace.hpp>
+#include <varve/interpreter/grad_mode.hpp>
+
+/// @file
+/// Fused functions of tensors: dtypes and sizes are declared, and checked once per call.
+namespace varve {
+namespace loop {
+
+template <class S>
+inline constexpr bool is_spec = false;
+template <class T, index_t... D>
+inline constexpr bool is_spec<spec_t<T, D...>> = true;
+template <auto... S>
+concept specs = (is_spec<std::remove_cvref_t<decltype(S)>> && ...);
+
+/// The static value that a spec declares.
+template <class S>
+struct declared_type;
+template <class T, index_t... D>
+struct declared_type<spec_t<T, D...>> {
+  static constexpr bool fixed = (!is_symbol(D) && ...);
+  using element = T;
+  using type = static_value<T, ints<D...>>;
+};
+template <class S>
+using declared = typename declared_type<S>::type;
+
+/// Names a tensor in a message: the `number`-th argument or result, and what was declared.
+struct tensor_role {
+  char const* kind;
+  int number;
+  meta expected;
+};
+VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_string(m.sizes); }
+VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " "; }
+[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t) {
+  std::string const start = text_of(r), end = ", expected " + text_of(r.expected);
+  if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
+  if (t.is_wrapped()) throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the transformed function: fuse<...>(grad(f))").c_str());
+  if (!t.has_data()) throw transform_error((start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
+  if (!t.keys().has(dispatch_key::cpu)) throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
+  std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
+  if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
+  if (!(t.sizes() == r.expected.sizes)) throw shape_error((start + found + end).c_str());
+  throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under no_grad, or fuse<...>(grad(f)) for its gradient").c_str());
+}
+/// Checks what a tensor must be before its memory is touched.
+inline void check_tensor(tensor_role const& r, tensor const& t) {
+  if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
+      (is_grad_enabled() && t.requires_grad())) [[unlikely]]
+    refuse_tensor(r, t);
+}
+
+/// The `K`-th argument, checked against its spec `S`: memory, or a number that was converted.
+template <class S, int K>
+struct checked_argument {
+  using element = typename declared_type<S>::element;
+  static constexpr meta expected = S::info();
+  static constexpr index_t bytes = numel(expected.sizes) * static_cast<index_t>(sizeof(element));
+
+  explicit checked_argument(tensor const& t) {
+    check_tensor({"argument", K, expected}, t);
+    if (t.is_contiguous()) [[likely]] {
+      memory_ = t.raw();
+    } else { // in row-major order first, without the operator, whom modes would see
+      copy_ = tensor::empty(t.sizes(), t.dtype());
+      auto* out = static_cast<element*>(copy_.raw());
+      strided<element const> const from{static_cast<element const*>(t.raw()), t.sizes(), t.strides()};
+      for_each_index(t.sizes(), [&](dims const& i) { *out++ = from.at(i); });
+      memory_ = copy_.raw();
+    }
+  }
+  template <class X>
+    requires(!std::is_same_v<X, tensor>)
+  explicit checked_argument(X const& x) {
+    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
+    static_assert(number || std::is_same_v<argument<X>, declared<S>>, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
+    if constexpr (number) number_ = static_cast<element>(x);
+    else if constexpr (std::is_same_v<argument<X>, declared<S>>) memory_ = data_of(x);
+  }
+  void const* data() const { return memory_ ? memory_ : &number_; }
+  /// Lies some of its memory in [from, from + count)?
+  bool overlaps(void const* from, index_t count) const {
+    auto const a = reinterpret_cast<std::uintptr_t>(data()), b = reinterpret_cast<std::uintptr_t>(from);
+    return a < b + static_cast<std::uintptr_t>(count) && b < a + static_cast<std::uintptr_t>(bytes);
+  }
+
+private:
+  void const* memory_ = nullptr;
+  element number_{};
+  tensor copy_;
+};
+
+/// The arguments of one call, checked in order.
+template <class Numbers, class... S>
+struct checked_arguments;
+template <int... K, class... S>
+struct checked_arguments<std::integer_sequence<int, K...>, S...> {
+  std::tuple<checked_argument<S, K>...> all;
+  template <class... X>
+  explicit checked_arguments(X const&... x) : all{x...} {}
+};
+
+/// Runs program `P` on checked arguments into the memory `out...`.
+template <class P, class... A, class... R>
+VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
+  std::apply([&](auto const&... a) { run<P, sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
+}
+
+/// Tensors to be written, waiting for the arguments.
+template <class F, class R, class... S>
+struct tensor_writer;
+template <class F, std::size_t... K, class... S>
+struct tensor_writer<F, std::index_sequence<K...>, S...> {
+  using P = compiled<traced<F, declared<S>...>>;
+  tensor out[sizeof...(K) + 1];
+  template <class... X>
+  void operator()(X const&... x) const {
+    static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
+    if constexpr (sizeof...(X) == sizeof...(S)) {
+      checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+      (check<K>(in.all), ...);
+      run_checked<P>(in.all, out[K].raw()...);
+      (out[K].bump_version(), ...);
+    }
+  }
+
+private:
+  template <std::size_t N>
+  void check(auto const& in) const {
+    constexpr tensor_role role{"result", static_cast<int>(N), P::value.results[N]};
+    tensor const& t = out[N];
+    check_tensor(role, t);
+    if (!t.is_contiguous()) throw value_error((text_of(role) + "is not contiguous; write to a contiguous tensor and copy").c_str());
+    if (t.is_inference() && !is_inference_mode_enabled()) throw autograd_error((text_of(role) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
+    constexpr index_t bytes = numel(role.expected.sizes) * itemsize(role.expected.type);
+    auto const refuse = [&](char const* kind, int number) { throw value_error((text_of(role) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str()); };
+    std::apply([&, number = 0](auto const&... a) mutable { ((a.overlaps(t.raw(), bytes) ? refuse("argument", number) : void(), ++number), ...); }, in);
+    auto const at = reinterpret_cast<std::uintptr_t>(t.raw());
+    for (std::size_t k = 0; k < N; ++k) {
+      auto const other = reinterpret_cast<std::uintptr_t>(out[k].raw());
+      if (at < other + static_cast<std::uintptr_t>(out[k].numel() * itemsize(out[k].dtype())) && other < at + static_cast<std::uintptr_t>(bytes)) refuse("result", static_cast<int>(k));
+    }
+  }
+};
+} // namespace loop
+
+/// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
+template <class F, class... S>
+struct fused_for {
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert((loop::declared_type<S>::fixed && ...), "varve: fuse: the sizes of a spec must be numbers here; symbolic ones are for trace");
+
+  /// The program, as a constant.
+  using program = loop::compiled<loop::traced<F, loop::declared<S>...>>;
+  /// Bytes of stack that temporaries need.
+  static constexpr index_t workspace_bytes = program::value.workspace;
+
+  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any. Results are fresh tensors,
+  /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
+  /// `transform_error` for values seen through a transform, `autograd_error` for those that require grad while it is enabled.
+  template <class... X>
+  auto operator()(X const&... x) const {
+    static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
+    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && (loop::declared_type<S>::fixed && ...)) {
+      loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
+        if constexpr (sizeof...(K) == 1) {
+          tensor r = made(program::value.results[0]);
+          loop::run_checked<program>(in.all, r.raw());
+          return r;
+        } else {
+          tensor r[] = {made(program::value.results[K])...};
+          loop::run_checked<program>(in.all, r[K].raw()...);
+          return std::tuple{static_cast<tensor&&>(r[K])...};
+        }
+      }(std::make_index_sequence<program::value.used.results>{});
+    }
+  }
+  /// `f.into(r...)(x...)` writes to tensors: checked as the arguments are (dtype, shape), and that they are contiguous and overlap neither an argument nor each other (`value_error`).
+  /// Nothing is written when a check fails. Their version counters go up by one.
+  template <std::same_as<tensor>... R>
+  auto into(R const&... r) const {
+    static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
+    return loop::tensor_writer<F, std::make_index_sequence<sizeof...(R)>, S...>{{r..., tensor()}};
+  }
+};
+
+/// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x, 0.5);`. dtype, rank and sizes of each argument are checked
+/// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
+template <auto First, auto... Rest, class F>
+  requires loop::specs<First, Rest...>
+constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+  return {};
+}
+
+} // namespace varve

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fused functions on run-time memory: views of static extents, and tensors under declared specs.
+#include <cstdlib>
+#include <new>
+#include <span>
+#include <varve/varve.hpp>
+#include <varve_test.hpp>
+namespace vv = varve;
+using vv::array, vv::tensor, vv::tensor_ref, vv::index_t, vv::spec;
+using Catch::Matchers::Contains;
+
+namespace {
+long allocations = 0;
+void* take(std::size_t n, std::size_t align) {
+  ++allocations;
+  if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1)) return p;
+  throw std::bad_alloc();
+}
+} // namespace
+[[gnu::noinline]] void* operator new(std::size_t n) { return take(n, 0); }
+[[gnu::noinline]] void* operator new(std::size_t n, std::align_val_t a) { return take(n, static_cast<std::size_t>(a)); }
+[[gnu::noinline]] void* operator new(std::size_t n, std::nothrow_t const&) noexcept {
+  ++allocations;
+  return std::malloc(n ? n : 1);
+}
+[[gnu::noinline]] void operator delete(void* p, std::nothrow_t const&) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+constexpr auto affine = [](auto x, auto y) { return x * y + 1.0; };
+constexpr auto loss = [](auto w, auto x) { return vv::sum(vv::tanh(x * w)); };
+tensor counting(vv::dims const& sizes) {
+  tensor t = tensor::empty(sizes, vv::dtype::float32);
+  for (index_t k = 0; k < t.numel(); ++k) t.data<float>()[k] = static_cast<float>(k);
+  return t;
+}
+/// Blocks from the heap that a call takes, when it is not the first.
+template <class F>
+long allocated(F const& call) {
+  call();
+  long const before = allocations;
+  call();
+  return allocations - before;
+}
+constexpr auto on_tensors = vv::fuse<spec<float, 3, 4>, spec<double>>(affine);
+} // namespace
+
+TEST_CASE("fuse: tensor_ref over pointers, vectors, spans and tensors is read and written in place", "[fuse][tensor_ref]") {
+  constexpr auto f = vv::fuse(affine);
+  std::vector<float> const v{1, 2, 3, 4};
+  float raw[] = {10, 20, 30, 40};
+  std::span<float> const s(raw);
+  tensor out = tensor::empty({2, 2}, vv::dtype::float32);
+  array<float, 2, 2> const y = f(tensor_ref<float const, 2, 2>(v), tensor_ref<float, 2, 2>(raw));
+  for (index_t k = 0; k < 4; ++k) CHECK(y[k] == v[static_cast<std::size_t>(k)] * raw[k] + 1);
+  f.into(tensor_ref<float, 2, 2>(out))(tensor_ref<float const, 2, 2>(v), tensor_ref<float, 2, 2>(s));
+  for (index_t k = 0; k < 4; ++k) CHECK(out.data<float>()[k] == y[k]);
+  tensor_ref<float, 2, 2> const kept(raw); // a variable too
+  f.into(kept)(tensor_ref<float const, 2, 2>(v), 2.0);
+  CHECK(raw[3] == 9);
+  double total = 0;
+  vv::fuse([](auto x) { return vv::sum(x); }).into(tensor_ref<double>(&total))(tensor_ref<double const, 2>(std::vector<double>{1, 2}.data()));
+  CHECK(total == 3);
+  CHECK(vv::fuse([](auto x) { return x + x; })(tensor_ref<double>(&total)) == 6);
+  STATIC_REQUIRE(decltype(f)::workspace_bytes<tensor_ref<float const, 2, 2>, array<float, 2, 2>> == 0);
+}
+TEST_CASE("fuse: tensor_ref does not view what is not contiguous", "[fuse][tensor_ref]") {
+  tensor const t = vv::transpose(counting({2, 3}), 0, 1);
+  CHECK_THROWS_AS((tensor_ref<float const, 3, 2>(t)), vv::value_error);
+  CHECK_THROWS_WITH((tensor_ref<float const, 3, 2>(t)), Contains("not contiguous; pass contiguous(t)"));
+}
+TEST_CASE("fuse: tensors under specs", "[fuse][tensor]") {
+  tensor const t = counting({3, 4});
+  tensor const y = on_tensors(t, 2.0);
+  CHECK(y.dtype() == vv::dtype::float32);
+  CHECK(y.sizes() == vv::dims{3, 4});
+  for (index_t k = 0; k < 12; ++k) CHECK(y.data<float>()[k] == 2 * static_cast<float>(k) + 1);
+  CHECK(on_tensors(t, vv::full({}, 2.0, vv::dtype::float64)).data<float>()[11] == 23); // rank 0 as a tensor
+  CHECK(on_tensors(t, 2).data<float>()[11] == 23);                                     // as another number
+  array<float, 3, 4> a{};
+  a[11] = 5;
+  CHECK(on_tensors(a, 2.0).data<float>()[11] == 11);
+  CHECK(on_tensors(tensor_ref<float, 3, 4>(a.data), 2.0).data<float>()[11] == 11);
+
+  auto const [g, l] = vv::fuse<spec<float, 4>, spec<float, 3, 4>>([](auto w, auto x) {
+    auto const [value, gradient] = vv::value_and_grad(loss)(w, x);
+    return std::pair(gradient, value);
+  })(counting({4}), t);
+  CHECK(g.sizes() == vv::dims{4});
+  CHECK(l.sizes() == vv::dims{});
+  CHECK(l.item<float>() == Approx(vv::sum(vv::tanh(t * counting({4}))).item<float>()));
+  CHECK(g.data<float>()[0] == Approx(12)); // 0 + 4 + 8
+  STATIC_REQUIRE(decltype(on_tensors)::workspace_bytes == 0);
+}
+TEST_CASE("fuse: elements in another order are brought into row-major order", "[fuse][tensor]") {
+  tensor const t = vv::transpose(counting({4, 3}), 0, 1), row = vv::slice(counting({2, 3, 4}), 0, 1, 2), every = vv::slice(counting({3, 8}), 1, 1, 8, 2);
+  CHECK(on_tensors(t, 1.0).data<float>()[1] == 4); // t(0, 1) = 3
+  CHECK(on_tensors(vv::reshape(row, vv::dims{3, 4}), 1.0).data<float>()[0] == 13);
+  CHECK(on_tensors(every, 1.0).data<float>()[5] == 12); // every(1, 1) = 11
+}
+TEST_CASE("fuse: results go to tensors that are there", "[fuse][tensor]") {
+  tensor const t = counting({3, 4}), rows = vv::full({2, 3, 4}, 0.0, vv::dtype::float32), second = vv::select(rows, 0, 1);
+  auto const version = rows.version();
+  on_tensors.into(second)(t, 2.0);
+  CHECK(rows.data<float>()[11] == 0);
+  CHECK(rows.data<float>()[12 + 11] == 23);
+  CHECK(rows.version() == version + 1);
+  constexpr auto both = vv::fuse<spec<float, 4>>([](auto x) { return std::pair(x * 2.0, vv::sum(x)); });
+  tensor const a = counting({4}), twice = counting({4}), total = vv::full({}, 0.0, vv::dtype::float32);
+  both.into(twice, total)(a);
+  CHECK(twice.data<float>()[3] == 6);
+  CHECK(total.item<float>() == 6);
+}
+TEST_CASE("fuse: no heap besides the results", "[fuse][tensor]") {
+  tensor const t = counting({64, 64}), v = counting({64}), out = tensor::empty({64}, vv::dtype::float32);
+  constexpr auto f = vv::fuse<spec<float, 64>, spec<float, 64, 64>>(vv::grad(loss));
+  CHECK(allocated([&] { f.into(out)(v, t); }) == 0);
+  CHECK(allocated([&] { tensor const y = f(v, t); }) == allocated([&] { tensor const y = tensor::empty({64}, vv::dtype::float32); }));
+  tensor const y = f(v, t);
+  CHECK(y.data<float>()[5] == out.data<float>()[5]);
+}
+TEST_CASE("fuse: a tensor that is not as declared is named, with what was expected and found", "[fuse][tensor][error]") {
+  tensor const t = counting({3, 4}), out = counting({3, 4}), wide = counting({4, 3}), scalar = vv::full({}, 2.0, vv::dtype::float64);
+  auto const call = [&](tensor const& a, auto const& b) { return on_tensors(a, b); };
+  CHECK_THROWS_AS(call(wide, 2.0), vv::shape_error);
+  CHECK_THROWS_WITH(call(wide, 2.0), "varve: fuse: argument 0 is float32[4, 3], expected float32[3, 4]");
+  CHECK_THROWS_WITH(call(counting({12}), 2.0), "varve: fuse: argument 0 is float32[12], expected float32[3, 4]");
+  CHECK_THROWS_AS(call(t, vv::full({}, 2.0, vv::dtype::float32)), vv::dtype_error);
+  CHECK_THROWS_WITH(call(t, vv::full({}, 2.0, vv::dtype::float32)), "varve: fuse: argument 1 is float32[], expected float64[]");
+  CHECK_THROWS_WITH(call(tensor(), 2.0), Contains("argument 0 is an undefined tensor, expected float32[3, 4]"));
+  CHECK_THROWS_AS(call(tensor::meta({3, 4}, vv::dtype::float32), 2.0), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad([&](tensor const& x) { return vv::sum(on_tensors(x, scalar)); })(t), vv::transform_error);
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& x) { return vv::sum(on_tensors(x, scalar)); })(t), Contains("argument 0 is seen through a transform") && Contains("fuse<...>(grad(f))"));
+  auto const foreign = t.with_keys({vv::dispatch_key::private_use});
+  CHECK_THROWS_AS(call(foreign, 2.0), vv::dispatch_error);
+
+  tensor const leaf = counting({3, 4}).requires_grad_();
+  CHECK_THROWS_AS(call(leaf, 2.0), vv::autograd_error);
+  CHECK_THROWS_WITH(call(leaf, 2.0), Contains("argument 0 requires grad") && Contains("x.detach()"));
+  CHECK_THROWS_AS(call(leaf * 2.0, 2.0), vv::autograd_error);
+  CHECK(call(leaf.detach(), 2.0).data<float>()[1] == 3);
+  {
+    vv::no_grad const off;
+    CHECK(call(leaf, 2.0).data<float>()[1] == 3);
+  }
+
+  auto const write = [&](tensor const& r) { on_tensors.into(r)(t, 2.0); };
+  CHECK_THROWS_WITH(write(wide), "varve: fuse: result 0 is float32[4, 3], expected float32[3, 4]");
+  CHECK_THROWS_AS(write(vv::full({3, 4}, 0.0, vv::dtype::float64)), vv::dtype_error);
+  CHECK_THROWS_WITH(write(vv::transpose(wide, 0, 1)), Contains("result 0 is not contiguous"));
+  CHECK_THROWS_WITH(write(t), Contains("result 0 overlaps argument 0"));
+  CHECK_THROWS_AS(write(leaf), vv::autograd_error);
+  tensor const two = counting({2, 3, 4});
+  CHECK_THROWS_AS(on_tensors.into(vv::reshape(vv::slice(vv::reshape(two, vv::dims{24}), 0, 4, 16), vv::dims{3, 4}))(vv::select(two, 0, 0), 2.0), vv::value_error);
+  on_tensors.into(vv::select(two, 0, 1))(vv::select(two, 0, 0), 2.0); // side by side
+  CHECK(two.data<float>()[23] == 23);
+  constexpr auto both = vv::fuse<spec<float, 4>>([](auto x) { return std::pair(x * 2.0, vv::sum(x)); });
+  tensor const four = counting({4});
+  CHECK_THROWS_WITH(both.into(four, vv::select(four, 0, 1))(counting({4})), Contains("result 1 overlaps result 0"));
+  CHECK(four.data<float>()[1] == 1);
+  auto const version = out.version();
+  CHECK_THROWS(on_tensors.into(out)(wide, 2.0));
+  CHECK(out.data<float>()[1] == 1);
+  CHECK(out.version() == version);
+  tensor const frozen = [] {
+    vv::inference_mode const on;
+    return counting({3, 4});
+  }();
+  CHECK_THROWS_AS(write(frozen), vv::autograd_error);
+  {
+    vv::inference_mode const on;
+    write(frozen);
+  }
+  CHECK(frozen.data<float>()[1] == 3);
+}
