@@ -8125,7 +8125,7 @@ struct dynamic_level {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
     if (on) in.write_down(op, y, of, below);
-    in.link(op, y, of[0], on);
+    if (op.table->kind != op_kind::pointwise) in.link(op, y, of[0], on); // those have memory of their own
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>
