@@ -72,10 +72,10 @@ TEST_CASE("checkpoint: a function that does something else the second time is re
   tensor const x = leaf(tensor{{0.3, 0.7}});
   int runs = 0;
   auto const fewer = [&](tensor const& t) { return ++runs == 1 ? vv::sin(vv::exp(t)) : vv::exp(t); };
-  CHECK_THROWS_WITH(vv::sum(vv::checkpoint(fewer, x)).backward(), Catch::Contains("different number of values"));
+  CHECK_THROWS_WITH(vv::sum(vv::checkpoint(fewer, x)).backward(), ContainsText("different number of values"));
   runs = 0;
   auto const shapes = [&](tensor const& t) { return ++runs == 1 ? vv::sum(vv::exp(t)) : vv::sum(vv::exp(vv::sum(t))); };
-  CHECK_THROWS_WITH(vv::checkpoint(shapes, x).backward(), Catch::Contains("[2]"));
+  CHECK_THROWS_WITH(vv::checkpoint(shapes, x).backward(), ContainsText("[2]"));
   CHECK(vv::is_grad_enabled());
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
@@ -122,11 +122,11 @@ TEST_CASE("saved values: hooks that write, and hooks around transforms, are refu
   auto const f = [](auto const& t) { return vv::sum(vv::sin(t)); };
   {
     vv::saved_tensors_hooks const on([](tensor const& t) { vv::no_grad const off; vv::mul_(t, 2.0); return t; }, same);
-    CHECK_THROWS_WITH(vv::sin(vv::mul(x, 1.0)), Catch::Contains("modified its input"));
+    CHECK_THROWS_WITH(vv::sin(vv::mul(x, 1.0)), ContainsText("modified its input"));
   }
   {
     vv::saved_tensors_hooks const on(same, same);
-    CHECK_THROWS_WITH(vv::grad(f)(x), Catch::Contains("saved tensor hooks"));
+    CHECK_THROWS_WITH(vv::grad(f)(x), ContainsText("saved tensor hooks"));
     CHECK_NOTHROW(vv::jvp(f, std::tuple{tensor(x.detach())}, std::tuple{tensor(x.detach())}));
     CHECK_NOTHROW(vv::vmap(f)(x));
     vv::disable_saved_tensors_hooks const off;
@@ -136,7 +136,7 @@ TEST_CASE("saved values: hooks that write, and hooks around transforms, are refu
                       vv::saved_tensors_hooks const on(same, same);
                       return f(t);
                     })(x),
-                    Catch::Contains("saved tensor hooks"));
+                    ContainsText("saved tensor hooks"));
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
@@ -160,18 +160,18 @@ TEST_CASE("anomaly mode: a NaN, and a failure, name the operator and the call", 
   CHECK_NOTHROW(run().backward());
   {
     vv::anomaly_mode const on;
-    CHECK_THROWS_WITH(run().backward(), Catch::Contains("DivBackward0 returned nan") && Catch::Contains("recorded at"));
+    CHECK_THROWS_WITH(run().backward(), ContainsText("DivBackward0 returned nan") && ContainsText("recorded at"));
   }
   tensor const outside = run();
   {
     vv::anomaly_mode const on;
-    CHECK_THROWS_WITH(outside.backward(), Catch::Contains("returned nan") && Catch::Contains("outside of anomaly_mode"));
+    CHECK_THROWS_WITH(outside.backward(), ContainsText("returned nan") && ContainsText("outside of anomaly_mode"));
     tensor const y = vv::exp(x), s = vv::sum(y);
     {
       vv::no_grad const off;
       vv::mul_(y, 2.0);
     }
-    CHECK_THROWS_WITH(s.backward(), Catch::Contains("in-place") && Catch::Contains("ExpBackward0"));
+    CHECK_THROWS_WITH(s.backward(), ContainsText("in-place") && ContainsText("ExpBackward0"));
   }
   CHECK_FALSE(vv::this_thread_state.anomaly);
 }
@@ -206,7 +206,7 @@ TEST_CASE("dual levels: tangents without a function, and gradients of both parts
   tensor kept;
   {
     fa::dual_level const on;
-    CHECK_THROWS_WITH(fa::dual_level(), Catch::Contains("nested"));
+    CHECK_THROWS_WITH(fa::dual_level(), ContainsText("nested"));
     tensor const d = fa::make_dual(x, t);
     CHECK(d.version() == x.version());
     CHECK_THROWS_AS(fa::make_dual(d, t), vv::value_error);
