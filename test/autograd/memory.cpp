@@ -118,6 +118,27 @@ TEST_CASE("memory: writing in place, through views too, leaves nothing", "[autog
   }
 }
 
+namespace {
+struct doubles_over : vv::function<doubles_over> {
+  static tensor forward(tensor x) { return vv::mul_(x, 2); }
+  static auto setup_context(auto ctx, auto const&, auto const& y) { return ctx.template mark_dirty<0>().save_for_backward(y); }
+  static auto backward(auto&, tensor g) { return g * 2; }
+};
+} // namespace
+
+TEST_CASE("memory: operands marked dirty, and views written inside of transforms, leave nothing", "[autograd][memory][in_place]") {
+  tensor const w = leaf({1, 2});
+  CHECK(kept([&] { (void)doubles_over::apply(w * 1); }) == 0); // never run
+  CHECK(kept([&] { vv::sum(doubles_over::apply(w * 1)).backward(); }) == 0);
+  auto const writes = [](tensor const& v) {
+    tensor const y = v * 1;
+    vv::mul_(vv::slice(y, 0, 0, 1), 3);
+    return vv::sum(doubles_over::apply(y) * v);
+  };
+  CHECK(kept([&] { (void)vv::grad(writes)(w.detach()); }) == 0);
+  CHECK(kept([&] { (void)vv::grad([&](tensor const& v) { return vv::sum(vv::grad(writes)(v)); })(w.detach()); }) == 0);
+}
+
 TEST_CASE("memory: hooks, retained gradients and custom functions leave nothing", "[autograd][memory][hook]") {
   CHECK(kept([&] {
           tensor const x = leaf({1, 2}), a = x * 1;

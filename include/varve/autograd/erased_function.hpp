@@ -57,7 +57,7 @@ class erased_function final : public boxed_custom_function {
 
 public:
   static constexpr bool combined = fills_its_context<D, X...>();
-  explicit erased_function(X const&... x) : args_(x...) {}
+  explicit erased_function(X const&... x) : args_(with_tensors(std::tuple<X...>(x...), [](tensor const&) { return tensor(); })) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
 
   /// The arguments of a call with other tensors, one after the other.
@@ -76,7 +76,7 @@ public:
     for (auto const& t : x) c.operands.push_back(t.defined() ? meta_of(t) : meta{});
     std::array<bool, arity> const asked = per_argument(needs);
     if constexpr (combined) {
-      auto rest = std::make_shared<dynamic_function_context>(combined_);
+      auto rest = std::make_shared<dynamic_function_context>(std::exchange(combined_, {}));
       rest->needs_input_grad.assign(asked.begin(), asked.end());
       c.saved = rest->saved_;
       c.materialize = rest->materialize_;
@@ -277,7 +277,7 @@ private:
       return c;
     }
   }
-  std::tuple<X...> args_;
+  std::tuple<X...> args_; // without their tensors: the graph keeps the function
   mutable dynamic_function_context combined_;
 };
 } // namespace detail
