@@ -7,7 +7,6 @@
 #include <varve_test.hpp>
 namespace vv = varve;
 using vv::array, vv::tensor, vv::tensor_ref, vv::index_t, vv::spec;
-using Catch::Matchers::Contains;
 
 namespace {
 long allocations = 0;
