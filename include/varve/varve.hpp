@@ -2,6 +2,7 @@
 #pragma once
 /// @file
 /// Everything but the optional adapters of `interop/`.
+#include <varve/autograd/allow_mutation.hpp>
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
 #include <varve/autograd/forward_ad.hpp>
@@ -9,6 +10,7 @@
 #include <varve/autograd/gradcheck.hpp>
 #include <varve/autograd/multi_grad_hook.hpp>
 #include <varve/autograd/saved_tensors_hooks.hpp>
+#include <varve/autograd/selective_checkpoint.hpp>
 #include <varve/autograd/version.hpp>
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>

@@ -6,62 +6,64 @@
 /// @file
 /// Everything but the optional adapters of `interop/`.
 
-// ---- varve/core/spin_lock.hpp
-#include <atomic>
-#include <type_traits>
+// ---- varve/autograd/allow_mutation.hpp
+#include <memory>
+#include <vector>
 
-namespace varve::detail {
-
-/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in every unit. A copy is a lock
-/// of its own, so that what holds one can be copied. In constant expressions nothing is done.
-class spin_lock {
-public:
-  constexpr spin_lock() = default;
-  constexpr spin_lock(spin_lock const&) noexcept {}
-  constexpr spin_lock& operator=(spin_lock const&) noexcept { return *this; }
-
-  /// Holds the lock for the life of the object.
-  class held {
-  public:
-    constexpr explicit held(spin_lock& l) : lock_(l) {
-      if (!std::is_constant_evaluated()) lock_.acquire();
-    }
-    held(held const&) = delete;
-    held& operator=(held const&) = delete;
-    constexpr ~held() {
-      if (!std::is_constant_evaluated()) lock_.busy_.clear(std::memory_order_release);
-    }
-
-  private:
-    spin_lock& lock_;
-  };
-  /// Runs `f` with the lock held.
-  template <class F>
-  constexpr void operator()(F const& f) {
-    held const on(*this);
-    f();
-  }
-
-private:
-  void acquire() {
-    while (busy_.test_and_set(std::memory_order_acquire))
-      while (busy_.test(std::memory_order_relaxed)) {} // waiting threads read only, which leaves the line to the one that holds it
-  }
-  std::atomic_flag busy_{};
-};
-
-} // namespace varve::detail
-
-// ---- varve/autograd/anomaly.hpp
-#include <cstdlib>
+// ---- varve/interpreter/recorded_call.hpp
+#include <cstring>
 #include <string>
 
-// ---- varve/autograd/hooks.hpp
-#include <memory>
+// ---- varve/config.hpp
+/// @file
+/// Version and build switches: the only header of varve that defines macros.
+
+/// Version of the library, read by CMake and by users: major.minor.patch.
+#define VARVE_VERSION_MAJOR 0
+#define VARVE_VERSION_MINOR 1
+#define VARVE_VERSION_PATCH 0
+
+/// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision the header is looked for.
+#ifndef VARVE_USE_XSIMD
+#if defined(__has_include)
+#if __has_include(<xsimd/xsimd.hpp>)
+#define VARVE_USE_XSIMD 1
+#endif
+#endif
+#endif
+#ifndef VARVE_USE_XSIMD
+#define VARVE_USE_XSIMD 0
+#endif
+
+/// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
+#ifndef VARVE_RECYCLE_BLOCKS
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define VARVE_RECYCLE_BLOCKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define VARVE_RECYCLE_BLOCKS 0
+#endif
+#endif
+#endif
+#ifndef VARVE_RECYCLE_BLOCKS
+#define VARVE_RECYCLE_BLOCKS 1
+#endif
+
+/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
+#if defined(__OPTIMIZE__)
+#define VARVE_INLINE inline __attribute__((always_inline))
+#else
+#define VARVE_INLINE inline
+#endif
+/// Keeps error paths and drivers out of the callers' code.
+#define VARVE_COLD __attribute__((noinline, cold))
+/// Keeps a driver out of its callers' code.
+#define VARVE_NOINLINE __attribute__((noinline))
 
 // ---- varve/core/dims.hpp
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 // ---- varve/core/error.hpp
@@ -239,6 +241,12 @@ constexpr int wrap_axis(index_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + r : axis);
 }
 
+/// Does `from` broadcast to `to`, without changing that?
+constexpr bool is_expandable(dims const& from, dims const& to) {
+  bool fits = from.n <= to.n;
+  for (int k = 1; fits && k <= from.n; ++k) fits = from[from.n - k] == 1 || from[from.n - k] == to[to.n - k];
+  return fits;
+}
 /// Common shape of two shapes aligned at the right; sizes must agree or be 1 (`shape_error` otherwise). PyTorch: broadcasting semantics.
 constexpr dims broadcast(dims const& a, dims const& b) {
   dims const& longer = a.n >= b.n ? a : b;
@@ -911,8 +919,8 @@ inline constexpr bool is_hop = false;
 
 } // namespace varve
 
-// ---- varve/value/tensor.hpp
-#include <cstring>
+// ---- varve/dispatch/resolve.hpp
+#include <initializer_list>
 
 // ---- varve/core/dispatch_key.hpp
 #include <bit>
@@ -1043,1519 +1051,7 @@ inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::
 
 } // namespace varve
 
-// ---- varve/config.hpp
-/// @file
-/// Version and build switches: the only header of varve that defines macros.
-
-/// Version of the library, read by CMake and by users: major.minor.patch.
-#define VARVE_VERSION_MAJOR 0
-#define VARVE_VERSION_MINOR 1
-#define VARVE_VERSION_PATCH 0
-
-/// 1 when the SIMD kernels of xsimd are used, 0 for the scalar path. The CMake target decides it; without a decision the header is looked for.
-#ifndef VARVE_USE_XSIMD
-#if defined(__has_include)
-#if __has_include(<xsimd/xsimd.hpp>)
-#define VARVE_USE_XSIMD 1
-#endif
-#endif
-#endif
-#ifndef VARVE_USE_XSIMD
-#define VARVE_USE_XSIMD 0
-#endif
-
-/// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
-#ifndef VARVE_RECYCLE_BLOCKS
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define VARVE_RECYCLE_BLOCKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define VARVE_RECYCLE_BLOCKS 0
-#endif
-#endif
-#endif
-#ifndef VARVE_RECYCLE_BLOCKS
-#define VARVE_RECYCLE_BLOCKS 1
-#endif
-
-/// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would take gigabytes to compile.
-#if defined(__OPTIMIZE__)
-#define VARVE_INLINE inline __attribute__((always_inline))
-#else
-#define VARVE_INLINE inline
-#endif
-/// Keeps error paths and drivers out of the callers' code.
-#define VARVE_COLD __attribute__((noinline, cold))
-/// Keeps a driver out of its callers' code.
-#define VARVE_NOINLINE __attribute__((noinline))
-
-// ---- varve/core/message.hpp
-/// @file
-/// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
-namespace varve {
-
-namespace detail {
-VARVE_COLD inline char* copy_text(char const* text) noexcept {
-  if (!text) return nullptr;
-  std::size_t const n = std::strlen(text) + 1;
-  auto* p = static_cast<char*>(std::malloc(n));
-  if (p) std::memcpy(p, text, n);
-  return p;
-}
-} // namespace detail
-
-inline error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
-inline error::error(error const& other) noexcept : std::exception(other), text_(detail::copy_text(other.text_)) {}
-inline error& error::operator=(error const& other) noexcept {
-  if (this != &other) {
-    std::free(text_);
-    text_ = detail::copy_text(other.text_);
-  }
-  return *this;
-}
-inline error::~error() { std::free(text_); }
-
-/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
-VARVE_COLD inline std::string to_string(dims const& d) {
-  std::string s = "[";
-  for (int k = 0; k < d.n; ++k) {
-    if (k) s += ", ";
-    s += std::to_string(d.v[k]);
-  }
-  return s += "]";
-}
-
-namespace refuse {
-VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
-  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
-}
-VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
-  throw shape_error(("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
-}
-VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
-  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) + " dimensions a value may have").c_str());
-}
-VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
-  int const r = rank > 0 ? rank : 1;
-  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) + ": expected " + std::to_string(-r) +
-                     " to " + std::to_string(r - 1))
-                        .c_str());
-}
-VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
-  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " + std::to_string(size)).c_str());
-}
-VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
-  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
-}
-VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
-  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
-}
-VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
-  throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
-}
-VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
-  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
-}
-VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
-  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
-}
-VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype) {
-  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
-}
-} // namespace refuse
-
-} // namespace varve
-
-// ---- varve/value/storage.hpp
-#include <new>
-#if defined(__has_include)
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#endif
-#endif
-
-namespace varve {
-
-namespace detail {
-/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
-inline bool single_threaded() {
-#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
-  return __libc_single_threaded;
-#else
-  return false;
-#endif
-}
-
-/// Count of owners, shared between threads.
-struct reference_count {
-  std::atomic<std::uint32_t> n{1};
-  VARVE_INLINE void add() {
-    if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    else n.fetch_add(1, std::memory_order_relaxed);
-  }
-  /// True when the last owner has gone.
-  bool drop() {
-    if (single_threaded()) {
-      auto const left = n.load(std::memory_order_relaxed) - 1;
-      n.store(left, std::memory_order_relaxed);
-      return left == 0;
-    }
-    return n.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  }
-};
-
-/// Bytes of a tensor's block; small tensors keep their data inside.
-inline constexpr std::size_t block_bytes = 320;
-
-/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
-struct block_list {
-  void* first = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending
-  bool adopted = false; // its end gives the blocks back
-};
-template <std::size_t Bytes>
-inline constinit thread_local block_list free_blocks{};
-
-/// Tensors' blocks hold data for SIMD kernels; smaller ones need no more than what `new` gives.
-template <std::size_t Bytes>
-void* new_block() {
-  if constexpr (Bytes == block_bytes) return ::operator new(Bytes, std::align_val_t{64});
-  else return ::operator new(Bytes);
-}
-template <std::size_t Bytes>
-void delete_block(void* b) {
-  if constexpr (Bytes == block_bytes) ::operator delete(b, std::align_val_t{64});
-  else ::operator delete(b);
-}
-/// Gives the blocks back when the thread ends.
-template <std::size_t Bytes>
-struct block_list_owner {
-  ~block_list_owner() {
-    block_list& l = free_blocks<Bytes>;
-    l.closed = true;
-    while (l.first) {
-      void* next = *static_cast<void**>(l.first);
-      delete_block<Bytes>(l.first);
-      l.first = next;
-    }
-  }
-};
-
-template <std::size_t Bytes>
-VARVE_COLD void adopt_block_list() {
-  thread_local block_list_owner<Bytes> owner;
-  (void)owner;
-  free_blocks<Bytes>.adopted = true;
-}
-
-template <std::size_t Bytes = block_bytes>
-inline void* take_block() {
-  block_list& l = free_blocks<Bytes>;
-  if (l.first) {
-    void* b = l.first;
-    l.first = *static_cast<void**>(b);
-    --l.count;
-    return b;
-  }
-  return new_block<Bytes>();
-}
-
-template <std::size_t Bytes = block_bytes>
-inline void give_block(void* b) {
-  block_list& l = free_blocks<Bytes>;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
-    if (!l.adopted) [[unlikely]]
-      adopt_block_list<Bytes>();
-    *static_cast<void**>(b) = l.first;
-    l.first = b;
-    ++l.count;
-    return;
-  }
-  delete_block<Bytes>(b);
-}
-} // namespace detail
-
-/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by whichever thread. `memory_tracker_mode` hangs in here.
-struct storage_observer {
-  void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
-  void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
-};
-inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
-
-/// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
-inline constinit thread_local bool this_thread_inference = false;
-
-/// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
-struct storage {
-  detail::reference_count refs;
-  std::uint32_t version = 0;
-  void* data = nullptr;
-  std::size_t bytes = 0;
-  /// Lies inside a tensor's block, which lives as long as the storage.
-  bool embedded = false;
-  /// Belongs to somebody else, who frees it.
-  bool borrowed = false;
-  /// Who wants to know when it is freed; null as a rule.
-  storage_observer* observer = nullptr;
-};
-
-} // namespace varve
-
-// ---- varve/value/grad_node.hpp
-/// @file
-/// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made their operands. One graph serves the levels of
-/// `grad` and eager autograd; `interpreter/engine.hpp` runs it.
-namespace varve {
-
-class boxed_args;
-class tensor;
-struct grad_node;
-
-/// What a kind of node can do.
-struct grad_node_type {
-  /// Cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` tells which are asked for; undefined ones stand for zeros.
-  boxed_args (*backward)(grad_node& self, boxed_args& g, bool const* wanted);
-  /// Frees what was saved for the backward pass.
-  void (*release)(grad_node& self);
-  void (*destroy)(grad_node* self);
-  /// Name without attributes ("AddBackward0"), written into a buffer of 64 characters.
-  void (*name)(grad_node const& self, char* out);
-  /// Is it where gradients are collected, and no recorded call?
-  bool is_leaf = false;
-};
-
-/// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.
-class edge {
-public:
-  constexpr edge() noexcept = default;
-  edge(grad_node* to, std::uint32_t nr) noexcept;
-  edge(edge const& o) noexcept : edge(o.to_, o.nr_) {}
-  edge(edge&& o) noexcept : to_(o.to_), nr_(o.nr_) { o.to_ = nullptr; }
-  edge& operator=(edge o) noexcept {
-    auto* const t = to_;
-    to_ = o.to_;
-    nr_ = o.nr_;
-    o.to_ = t;
-    return *this;
-  }
-  ~edge();
-  grad_node* to() const noexcept { return to_; }
-  std::uint32_t nr() const noexcept { return nr_; }
-  explicit operator bool() const noexcept { return to_; }
-  /// Gives up the share without ending it: it is the caller's.
-  grad_node* release() noexcept {
-    auto* const t = to_;
-    to_ = nullptr;
-    return t;
-  }
-  friend bool operator==(edge const& a, edge const& b) noexcept { return a.to_ == b.to_ && a.nr_ == b.nr_; }
-
-private:
-  grad_node* to_ = nullptr;
-  std::uint32_t nr_ = 0;
-};
-
-/// What is attached to a node: hooks, retained gradients, the call that made it.
-struct grad_node_extra {
-  virtual ~grad_node_extra() = default;
-  /// In the order of a run (AG-9): hooks of the results and retained gradients; the node's pre-hooks; after the node its post-hooks.
-  virtual void arrived(grad_node&, boxed_args& g) = 0;
-  virtual void before(grad_node&, boxed_args& g) = 0;
-  virtual void after(grad_node&, boxed_args& out, boxed_args const& g) = 0;
-  /// Gives up the gradient of a result that was to be retained; was it?
-  virtual bool release_retained(std::uint32_t nr) = 0;
-  /// That gradient; null when it is not retained.
-  virtual tensor const* retained_at(std::uint32_t nr) const = 0;
-  /// The call that recorded the node, for messages; empty when nobody asked for it.
-  virtual char const* call() const = 0;
-};
-
-/// One recorded call (`grad_fn`), counted by those who refer to it. `next` are the edges of its operands.
-struct grad_node {
-  detail::reference_count refs;
-  std::uint16_t count = 0;
-  /// Number of results, that is of cotangents it takes.
-  std::uint16_t results = 1;
-  grad_node_type const* type;
-  edge* next = nullptr;
-  /// Nodes of a thread are numbered as they are made: the engine runs later ones first (AG-5). While the node is being freed: the next one to be.
-  std::uint64_t sequence = 0;
-  /// Where the engine's run keeps it.
-  std::atomic<std::uint32_t> mark{0};
-  /// A second backward pass is refused: what it needs was freed (AG-4).
-  bool released = false;
-  /// Hooks, retained gradients, metadata; null as a rule.
-  grad_node_extra* extra = nullptr;
-
-  explicit grad_node(grad_node_type const* t) : type(t) {}
-  grad_node(grad_node const&) = delete;
-  grad_node& operator=(grad_node const&) = delete;
-};
-
-namespace detail {
-inline constinit thread_local grad_node* dying_nodes = nullptr;
-inline constinit thread_local bool nodes_are_dying = false;
-inline void drop_extra(grad_node_extra* e) { delete e; }
-
-/// Gives a share back. A chain of any length is freed without recursion.
-VARVE_NOINLINE inline void free_nodes(grad_node* n) {
-  n->sequence = reinterpret_cast<std::uintptr_t>(dying_nodes);
-  dying_nodes = n;
-  if (nodes_are_dying) return;
-  nodes_are_dying = true;
-  while (grad_node* const next = dying_nodes) {
-    dying_nodes = reinterpret_cast<grad_node*>(static_cast<std::uintptr_t>(next->sequence));
-    next->type->destroy(next);
-  }
-  nodes_are_dying = false;
-}
-inline void drop_node(grad_node* n) {
-  if (n->refs.drop()) free_nodes(n);
-}
-} // namespace detail
-
-inline edge::edge(grad_node* to, std::uint32_t nr) noexcept : to_(to), nr_(nr) {
-  if (to_) to_->refs.add();
-}
-inline edge::~edge() {
-  if (to_) detail::drop_node(to_);
-}
-
-} // namespace varve
-
-// ---- varve/value/strided.hpp
-namespace varve {
-
-/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on it, in both worlds.
-struct layout {
-  dims sizes{};
-  dims strides{};
-  index_t offset = 0;
-  /// False when no strides express the requested shape: the elements must be copied to row-major order first.
-  bool expressible = true;
-  /// Elements follow one another in row-major order.
-  constexpr bool contiguous() const {
-    index_t expected = 1;
-    for (int k = sizes.n - 1; k >= 0; --k) {
-      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
-      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
-    }
-    return true;
-  }
-};
-
-/// Row-major layout of a shape.
-constexpr layout contiguous_layout(dims const& sizes) { return {sizes, contiguous_strides(sizes), 0, true}; }
-
-/// A pointer with a layout: how kernels of non-pointwise operators see their operands, static or dynamic.
-template <class T>
-struct strided {
-  T* data;
-  dims sizes;
-  dims strides;
-
-  constexpr T& at(dims const& index) const {
-    index_t o = 0;
-    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
-    return data[o];
-  }
-};
-
-/// Calls `f(index)` for every index of a shape in row-major order.
-template <class F>
-constexpr void for_each_index(dims const& sizes, F&& f) {
-  for (int k = 0; k < sizes.n; ++k)
-    if (sizes[k] == 0) return;
-  dims index = sizes;
-  for (int k = 0; k < index.n; ++k) index[k] = 0;
-  while (true) {
-    f(static_cast<dims const&>(index));
-    int k = sizes.n - 1;
-    for (; k >= 0; --k) {
-      if (++index[k] < sizes[k]) break;
-      index[k] = 0;
-    }
-    if (k < 0) return;
-  }
-}
-
-/// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
-constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
-  dims r = to;
-  int const shift = to.n - sizes.n;
-  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
-  return r;
-}
-
-} // namespace varve
-
-// ---- varve/value/tensor.hpp
-namespace varve {
-
-class tensor;
-class subclass_object;
-class hook_handle;
-namespace autograd {
-class node;
-}
-
-namespace detail {
-struct tensor_block;
-/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
-enum class payload : unsigned char { memory, seen, subclass, nothing };
-/// How a view came about, where that forbids writing into it (AG-16).
-enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
-[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
-  if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
-  if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
-  throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
-}
-} // namespace detail
-
-/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
-/// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
-class tensor {
-public:
-  constexpr tensor() noexcept = default;
-  tensor(tensor const& o) noexcept;
-  tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
-  tensor& operator=(tensor const& o) noexcept;
-  tensor& operator=(tensor&& o) noexcept {
-    auto* b = block_;
-    block_ = o.block_;
-    o.block_ = b;
-    return *this;
-  }
-  ~tensor();
-
-  /// Fresh row-major memory, not initialized.
-  static tensor empty(dims const& sizes, varve::dtype type);
-  /// A rank-0 tensor of a plain number, which raises dtypes only by category.
-  template <number T>
-  static tensor from_number(T v);
-  /// Copies `numel(sizes)` elements from row-major memory.
-  template <class T>
-  static tensor from_data(T const* data, dims const& sizes);
-  /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
-  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
-  /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
-  template <class T, std::size_t N>
-  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)}) : tensor(from_data(values, check_count(N, sizes))) {}
-
-  bool defined() const noexcept { return block_ != nullptr; }
-  varve::dtype dtype() const;
-  dims const& sizes() const;
-  dims const& strides() const;
-  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
-  int dim() const { return sizes().n; }
-  index_t numel() const { return varve::numel(sizes()); }
-  bool is_contiguous() const;
-  /// Made from a plain C++ number.
-  bool is_number() const;
-  void mark_number();
-  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
-  std::uint32_t version() const;
-  void bump_version() const;
-  /// Lowers or raises it by hand: `preserve_version_counter` and tests.
-  void set_version(std::uint32_t v) const;
-  /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
-  bool is_inference() const;
-  /// Does nobody else hold it or its memory?
-  bool is_unique() const;
-  /// Do two tensors share memory?
-  bool shares_storage(tensor const& o) const;
-
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
-  template <class T>
-  T* data() const;
-  /// Pointer to the first element, untyped.
-  void* raw() const;
-  /// The only element, converted to `T`.
-  template <class T>
-  T item() const;
-
-  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
-  explicit operator bool() const;
-
-  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares the history that in-place operators on its base get later.
-  tensor with_layout(layout const& l, bool is_view = true) const;
-  /// The same memory and version counter without history: not a view (DT-4).
-  tensor alias() const;
-  layout where() const;
-
-  /// Its dispatch keys: what the dispatcher reads of it (DK-2).
-  dispatch_key_set keys() const noexcept;
-  /// The same memory, or shape, under other keys: how a registered backend makes its tensors of memory, and reads them as memory again.
-  tensor with_keys(dispatch_key_set keys) const;
-  /// A shape and a dtype without data (`device='meta'`).
-  static tensor meta(dims const& sizes, varve::dtype type);
-  bool has_data() const noexcept;
-  /// Does no other tensor share its memory?
-  bool has_own_memory() const noexcept;
-  /// A tensor that stands for the object of a subclass. Use `make_subclass`.
-  static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys);
-  /// The object of a subclass, or null.
-  subclass_object* object() const noexcept;
-  /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).
-  void alias_storage_of(tensor const& o) const;
-
-  // Values seen through a run-time transform (design: the payload hangs off the handle).
-  bool is_wrapped() const noexcept;
-  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical);
-  std::uint64_t layer() const;
-  int level() const;
-  tensor const& inner() const;
-  tensor const& extra() const;
-  void set_extra(tensor const& t) const;
-  /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
-  edge const& history() const;
-  void set_history(edge e) const;
-  /// The tensor that this is a view of; undefined when it is none.
-  tensor const& base() const;
-  /// Was the base of this view written into since its history was found?
-  bool is_overtaken() const;
-  detail::view_origin origin() const;
-  void set_origin(detail::view_origin o) const;
-
-  // Eager autograd: autograd/*.hpp.
-  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators?
-  bool requires_grad() const;
-  /// Asks for the gradient of a leaf, or gives that up (AG-19).
-  template <class T = bool>
-  tensor const& requires_grad_(T on = true) const;
-  /// Was it made by the user, or by operators that recorded nothing?
-  bool is_leaf() const;
-  /// The collected gradient: undefined before `backward`.
-  tensor grad() const;
-  void set_grad(tensor const& g) const;
-  /// Forgets the gradient.
-  void zero_grad() const { set_grad(tensor()); }
-  /// Keeps the gradient of a value that is no leaf.
-  template <class T = tensor>
-  void retain_grad() const;
-  /// What recorded it; null for a leaf and for a constant.
-  template <class T = autograd::node>
-  T grad_fn() const;
-  /// Which result of that it is.
-  int output_nr() const;
-  /// `f(gradient)` is called when its gradient is known, and may return another in its place (AG-9). The handle removes it.
-  template <class F>
-  hook_handle register_hook(F f) const;
-  /// `f(leaf)` is called after a gradient was added to this leaf (AG-11).
-  template <class F>
-  hook_handle register_post_accumulate_grad_hook(F f) const;
-  /// Is it a view of another tensor?
-  bool is_view() const;
-  /// Gradients of this value with respect to the leaves it was made of, added to theirs. `gradient` may be left out for a scalar (AG-1).
-  template <class T = tensor>
-  void backward(T const& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
-  /// The same memory and version counter, without history (DT-4); in place (DT-17).
-  template <class T = tensor>
-  T detach() const;
-  tensor const& detach_() const;
-  /// The same memory without history and with a counter of its own (DT-3): what is written through it, autograd does not see.
-  tensor data() const;
-  /// x keeps its identity, counter and hooks; memory, shape and dtype become those of y (DT-5, DT-6).
-  void set_data(tensor const& y) const;
-  /// Its parts: a counter of its own, and memory, shape and dtype of another tensor.
-  void own_version() const;
-  void take_memory_of(tensor const& y) const;
-
-  /// The very same handle.
-  bool is(tensor const& o) const noexcept { return block_ == o.block_; }
-  detail::tensor_block const* id() const noexcept { return block_; }
-
-private:
-  static dims const& check_count(std::size_t n, dims const& sizes) {
-    if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
-    return sizes;
-  }
-  explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
-  static detail::tensor_block* make(dims const& sizes, varve::dtype type);
-  detail::tensor_block* block_ = nullptr;
-};
-
-template <>
-struct traits<tensor> {
-  using base = tensor;
-  static constexpr int level = 0;
-  static dims shape(tensor const& t) { return t.sizes(); }
-  static dims type(tensor const& t) { return dims{static_cast<index_t>(t.dtype())}; }
-};
-
-/// dtype and shape of a tensor as data, with its being a plain number.
-inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number()}; }
-
-} // namespace varve
-
-
-// ---- varve/value/subclass.hpp
-namespace varve {
-
-class tensor;
-class subclass_object;
-struct dims;
-struct boxed_op;
-class boxed_args;
-
-namespace detail {
-void keep_object(subclass_object* o) noexcept;
-void drop_object(subclass_object* o) noexcept;
-} // namespace detail
-
-
-/// A type of wrapper tensors, as data: its name, the type it extends, what it does with operators. Its address is its identity.
-struct subclass_type {
-  char const* name;
-  /// The subclass it derives from, or null: the more derived is asked first (MD-10).
-  subclass_type const* base;
-  /// Its handler; an undefined tensor declines (`not_implemented`).
-  tensor (*dispatch)(boxed_op const& op, boxed_args const& args);
-
-  /// Is it `o`, or derived from it?
-  bool derives_from(subclass_type const* o) const {
-    for (auto const* t = this; t; t = t->base)
-      if (t == o) return true;
-    return false;
-  }
-};
-
-/// Base of the objects that wrapper tensors stand for: shared by the handles, deleted with the last.
-class subclass_object {
-public:
-  subclass_object() = default;
-  subclass_object(subclass_object const&) = delete;
-  subclass_object& operator=(subclass_object const&) = delete;
-  virtual ~subclass_object() = default;
-  virtual subclass_type const& type() const = 0;
-  /// The user's value.
-  virtual void const* address() const = 0;
-  /// Number of tensors inside, and the i-th: the flatten protocol. Rebuilding is `rebuilt`.
-  virtual int inner_count() const = 0;
-  virtual tensor const& inner(int i) const = 0;
-  /// Sizes and strides that the object computes when asked, in place of those given when it was made; null: it computes none (MD-20).
-  virtual dims const* sizes() const { return nullptr; }
-  virtual dims const* strides() const { return nullptr; }
-  /// An object with the same context around other tensors, as a tensor.
-  virtual tensor rebuilt(tensor const* inner) const = 0;
-
-private:
-  friend void detail::keep_object(subclass_object*) noexcept;
-  friend void detail::drop_object(subclass_object*) noexcept;
-  detail::reference_count refs_;
-};
-
-namespace detail {
-inline void keep_object(subclass_object* o) noexcept {
-  if (o) o->refs_.add();
-}
-inline void drop_object(subclass_object* o) noexcept {
-  if (o && o->refs_.drop()) delete o;
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/value/tensor_block.hpp
-/// @file
-/// What a tensor's handle leads to, and the members of `tensor` that look into it.
-namespace varve {
-
-namespace detail {
-/// What a tensor seen through a transform holds instead of memory.
-struct wrapping {
-  tensor value;
-  tensor extra;
-  std::uint64_t layer = 0;
-  int level = 0;
-};
-
-struct alignas(64) tensor_block {
-  reference_count refs;
-  dispatch_key_set keys = default_keys;
-  varve::dtype type;
-  payload kind = payload::memory;
-  bool number = false;
-  bool contiguous = true;
-  bool custom = false; // the object computes sizes or strides
-  view_origin origin = view_origin::usual;
-  bool inference = false; // made in inference mode: no version counter, no history
-  index_t offset = 0;
-  varve::storage* store = nullptr;
-  varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
-  edge history;
-  tensor base;
-  std::uint32_t seen_version = 0; // of the base, when the history of a view was found
-  dims sizes, strides;
-  varve::storage own;
-  union {
-    alignas(64) unsigned char bytes[64];
-    wrapping seen;
-    subclass_object* object;
-  };
-  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
-  ~tensor_block() {}
-};
-static_assert(sizeof(tensor_block) <= block_bytes);
-
-inline void tell_freed(storage* s) {
-  if (s->observer) [[unlikely]]
-    s->observer->freed(*s->observer, s->bytes);
-}
-inline void drop_storage(storage* s) {
-  if (!s->refs.drop()) return;
-  tell_freed(s);
-  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
-  else {
-    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
-    delete s;
-  }
-}
-inline void drop_block(tensor_block* b) {
-  if (!b->refs.drop()) return;
-  if (b->history) drop_node(b->history.release());
-  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
-  if (!b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
-    if (b->own.refs.drop()) {
-      tell_freed(&b->own);
-      give_block(b);
-    }
-    return;
-  }
-  if (b->base.defined()) b->base = tensor();
-  if (b->kind == payload::subclass) drop_object(b->object);
-  if (b->kind == payload::seen) b->seen.~wrapping();
-  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
-  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
-  if (!b->own.embedded) {
-    give_block(b);
-  } else if (inside->refs.drop()) {
-    tell_freed(inside);
-    give_block(b);
-  }
-  if (s && s != inside) drop_storage(s);
-  if (c && c != inside) [[unlikely]]
-    drop_storage(c);
-}
-} // namespace detail
-
-inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
-  if (block_) block_->refs.add();
-}
-inline tensor& tensor::operator=(tensor const& o) noexcept {
-  auto* const old = block_;
-  block_ = o.block_; // read before the old block goes: o may lie inside of it
-  if (block_) block_->refs.add();
-  if (old) detail::drop_block(old);
-  return *this;
-}
-inline tensor::~tensor() {
-  if (block_) detail::drop_block(block_);
-}
-inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
-
-inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  index_t step = 1, count = 1;
-  b->strides.n = sizes.n;
-  for (int k = sizes.n - 1; k >= 0; --k) {
-    b->strides.v[k] = step;
-    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
-    count *= sizes.v[k];
-  }
-  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
-  b->inference = this_thread_inference;
-  if (bytes <= sizeof b->bytes) [[likely]] {
-    b->store = &b->own;
-    b->own.embedded = true;
-    b->own.bytes = bytes;
-    b->own.data = b->bytes;
-  } else {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
-  }
-  if (this_thread_storage_observer) [[unlikely]] {
-    b->store->observer = this_thread_storage_observer;
-    b->store->observer->allocated(*b->store->observer, bytes);
-  }
-  return r;
-}
-inline varve::dtype tensor::dtype() const { return block_->type; }
-VARVE_INLINE dims const& tensor::sizes() const {
-  if (block_->custom) [[unlikely]]
-    if (dims const* d = block_->object->sizes()) return *d;
-  return block_->sizes;
-}
-inline dims const& tensor::strides() const {
-  if (block_->custom) [[unlikely]]
-    if (dims const* d = block_->object->strides()) return *d;
-  return block_->strides;
-}
-inline bool tensor::is_contiguous() const { return block_->contiguous; }
-inline bool tensor::is_number() const { return block_->number; }
-inline void tensor::mark_number() { block_->number = true; }
-inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
-inline bool tensor::is_wrapped() const noexcept { return block_->kind == detail::payload::seen; }
-inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
-inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
-inline tensor const& tensor::inner() const { return block_->seen.value; }
-inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline void tensor::set_extra(tensor const& t) const { block_->seen.extra = t; }
-inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
-inline bool tensor::shares_storage(tensor const& o) const {
-  if (is_wrapped()) return inner().shares_storage(o);
-  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
-}
-inline void* tensor::raw() const {
-  if (block_->kind != detail::payload::memory) [[unlikely]]
-    detail::refuse_data(block_->kind);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
-}
-template <class T>
-T* tensor::data() const {
-  if (dtype_of_type<T>() != block_->type)
-    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
-  return static_cast<T*>(raw());
-}
-template <number T>
-tensor tensor::from_number(T v) {
-  tensor r = empty({}, dtype_of_type<T>());
-  std::memcpy(r.block_->bytes, &v, sizeof v);
-  r.block_->number = true;
-  return r;
-}
-template <class T>
-tensor tensor::from_data(T const* data, dims const& sizes) {
-  tensor r = empty(sizes, dtype_of_type<T>());
-  if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
-  return r;
-}
-inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  auto* s = b->store = new storage;
-  s->data = data;
-  s->borrowed = true;
-  layout const l{sizes, strides, 0, true};
-  b->strides = strides;
-  b->contiguous = l.contiguous();
-  return r;
-}
-template <class T>
-T tensor::item() const {
-  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
-  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
-}
-inline tensor::operator bool() const {
-  tensor const* t = this;
-  while (t->is_wrapped()) {
-    if (!(t->sizes() == t->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-    t = &t->inner();
-  }
-  return t->item<bool>();
-}
-inline tensor tensor::with_layout(layout const& l, bool is_view) const {
-  tensor r = alias();
-  auto* b = r.block_;
-  b->sizes = l.sizes;
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = l.contiguous();
-  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
-    b->base = block_->base.defined() ? block_->base : *this;
-    b->origin = block_->origin;
-    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
-    b->seen_version = version();
-  }
-  return r;
-}
-inline tensor tensor::alias() const {
-  layout const l = where();
-  auto* b = make(l.sizes, block_->type);
-  b->strides = l.strides;
-  b->offset = l.offset;
-  b->contiguous = block_->contiguous;
-  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
-  b->inference = block_->inference;
-  if ((b->counter = block_->counter)) b->counter->refs.add();
-  b->kind = block_->kind;
-  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
-  b->store = block_->store;
-  b->store->refs.add();
-  return tensor(b);
-}
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
-  auto* b = make(logical, value.dtype());
-  b->number = value.is_number();
-  b->kind = detail::payload::seen;
-  b->keys = dispatch_key::transform;
-  b->history = static_cast<edge&&>(history);
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level};
-  return tensor(b);
-}
-
-inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
-inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
-inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
-inline tensor tensor::with_keys(dispatch_key_set keys) const {
-  tensor r = alias();
-  r.block_->keys = keys;
-  return r;
-}
-inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
-  tensor r = of_object(nullptr, sizes, {}, type, {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
-  r.block_->kind = detail::payload::nothing;
-  return r;
-}
-inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys) {
-  auto* b = make(sizes, type);
-  tensor r(b);
-  layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
-  b->strides = l.strides;
-  b->contiguous = l.contiguous();
-  b->keys = keys;
-  b->store = &b->own;
-  b->own.embedded = true;
-  b->kind = detail::payload::subclass;
-  b->object = object;
-  b->custom = object && (object->sizes() || object->strides());
-  return r;
-}
-inline void tensor::alias_storage_of(tensor const& o) const {
-  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
-  auto* const old = block_->store;
-  block_->store = o.block_->store;
-  block_->store->refs.add();
-  if (old != &block_->own) detail::drop_storage(old);
-}
-
-} // namespace varve
-
-
-// ---- varve/value/tensor_history.hpp
-/// @file
-/// The members of `tensor` that deal with histories, versions and memory that tensors share.
-namespace varve {
-
-inline edge const& tensor::history() const { return block_->history; }
-inline void tensor::set_history(edge e) const {
-  block_->history = static_cast<edge&&>(e);
-  if (!is_wrapped()) {
-    bool const any = block_->history || block_->base.defined();
-    block_->keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
-    block_->seen_version = version();
-  }
-}
-inline tensor const& tensor::base() const { return block_->base; }
-inline bool tensor::is_overtaken() const { return block_->seen_version != version(); }
-inline detail::view_origin tensor::origin() const { return block_->origin; }
-inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
-inline bool tensor::requires_grad() const {
-  if (block_->history) return true;
-  if (is_wrapped()) return inner().requires_grad();
-  return block_->base.defined() && block_->base.block_->history;
-}
-inline std::uint32_t tensor::version() const {
-  if (is_wrapped()) return inner().version();
-  if (block_->inference) [[unlikely]]
-    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
-  return (block_->counter ? block_->counter : block_->store)->version;
-}
-inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
-inline void tensor::bump_version() const {
-  if (!block_->inference) set_version(version() + 1);
-}
-inline bool tensor::is_view() const { return block_->base.defined(); }
-inline bool tensor::is_inference() const { return block_->inference; }
-inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
-inline void tensor::own_version() const {
-  auto* const fresh = new storage;
-  if (block_->counter) detail::drop_storage(block_->counter);
-  block_->counter = fresh;
-}
-inline void tensor::take_memory_of(tensor const& y) const {
-  auto *const b = block_, *const from = y.block_;
-  if (b == from) return;
-  auto* const old = b->store;
-  bool const inside = old == &b->own;
-  if (!b->counter) {
-    // The counter stays that of the old memory, which aliases of that share.
-    b->counter = old;
-    if (!inside) old->refs.add();
-  }
-  b->store = from->store;
-  b->store->refs.add();
-  b->sizes = from->sizes;
-  b->strides = from->strides;
-  b->offset = from->offset;
-  b->contiguous = from->contiguous;
-  b->type = from->type;
-  if (b->base.defined()) b->base = tensor();
-  if (!inside) detail::drop_storage(old);
-}
-} // namespace varve
-
-// ---- varve/dispatch/boxed.hpp
-namespace varve {
-
-/// The operands of one dynamic call. Up to four lie in place.
-class boxed_args {
-public:
-  boxed_args() = default;
-  template <class... X>
-    requires(sizeof...(X) > 0 && (std::is_same_v<std::remove_cvref_t<X>, tensor> && ...))
-  explicit boxed_args(X&&... x) {
-    if constexpr (sizeof...(X) <= in_place) {
-      (new (data_ + size_++) tensor(static_cast<X&&>(x)), ...);
-    } else {
-      (push_back(static_cast<X&&>(x)), ...);
-    }
-  }
-  boxed_args(boxed_args const& o) {
-    for (auto const& t : o) push_back(t);
-  }
-  boxed_args(boxed_args&& o) noexcept { take(o); }
-  boxed_args& operator=(boxed_args o) noexcept {
-    clear();
-    take(o);
-    return *this;
-  }
-  ~boxed_args() { clear(); }
-
-  void push_back(tensor const& t) {
-    if (size_ == capacity_) [[unlikely]]
-      grow();
-    new (data_ + size_++) tensor(t);
-  }
-  void push_back(tensor&& t) {
-    if (size_ == capacity_) [[unlikely]]
-      grow();
-    new (data_ + size_++) tensor(static_cast<tensor&&>(t));
-  }
-  int size() const { return size_; }
-  tensor const& operator[](int i) const { return data_[i]; }
-  tensor& operator[](int i) { return data_[i]; }
-  tensor const* begin() const { return data_; }
-  tensor const* end() const { return data_ + size_; }
-
-private:
-  tensor* place() { return reinterpret_cast<tensor*>(place_); }
-  /// A tensor is one pointer: its bytes move without its constructor.
-  void take(boxed_args& o) noexcept {
-    if (o.data_ != o.place()) {
-      data_ = o.data_;
-      capacity_ = o.capacity_;
-      o.data_ = o.place();
-      o.capacity_ = in_place;
-    } else {
-      std::memcpy(place_, o.place_, sizeof place_);
-    }
-    size_ = o.size_;
-    o.size_ = 0;
-  }
-  void clear() {
-    for (int k = 0; k < size_; ++k) data_[k].~tensor();
-    size_ = 0;
-    if (data_ != place()) [[unlikely]] {
-      ::operator delete(data_);
-      data_ = place();
-      capacity_ = in_place;
-    }
-  }
-  VARVE_COLD void grow() {
-    auto* wide = static_cast<tensor*>(::operator new(sizeof(tensor) * static_cast<std::size_t>(capacity_) * 2));
-    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_), sizeof(tensor) * static_cast<std::size_t>(size_));
-    if (data_ != place()) ::operator delete(data_);
-    data_ = wide;
-    capacity_ *= 2;
-  }
-  static constexpr int in_place = 4;
-  alignas(tensor) unsigned char place_[sizeof(tensor) * in_place];
-  tensor* data_ = place();
-  int size_ = 0;
-  int capacity_ = in_place;
-};
-
-/// The operands of a call where they lie, borrowed.
-struct operand_list {
-  tensor const* const* at;
-  int count;
-  int size() const { return count; }
-  tensor const& operator[](int i) const { return *at[i]; }
-};
-
-struct op_handle;
-struct boxed_hop;
-struct dispatch_table;
-
-/// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
-struct op_table {
-  char const* name;
-  /// Argument names, defaults and aliasing in PyTorch's notation, without the name; empty when the rules give none.
-  char const* schema;
-  int arity;
-  bool differentiable;
-  tensor (*eval)(attributes const& at, boxed_args const& x);
-  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
-  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
-  tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
-  op_handle const* (*handle)();
-  /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
-  tensor (*meta)(attributes const& at, boxed_args const& x);
-  /// The kernels registered at run time; null while there are none.
-  std::atomic<dispatch_table const*>* registered;
-  /// What is kept for `vjp`, by operand.
-  saved_values saved{};
-  op_kind kind = op_kind::placeholder;
-};
-
-/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
-struct boxed_op {
-  op_table const* table;
-  attributes const* at;
-  char const* name() const { return table->name; }
-  char const* schema() const { return table->schema; }
-  /// Lowers: hands the call to the next interpreter of the thread.
-  tensor operator()(boxed_args const& x) const;
-};
-
-/// Operators by name. An operator is known once the program contains a call of it on tensors.
-struct ops {
-  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library` as `library::name`.
-  static op_table const* find(char const* name);
-  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts are `dispatch_error`.
-  template <class... X>
-  static tensor call(char const* name, X const&... x);
-};
-
-} // namespace varve
-
-// ---- varve/dispatch/boxed_function.hpp
-namespace varve {
-
-template <class Signature>
-class shared_function;
-/// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would cost every unit that includes this, used or not.)
-template <class R, class... A>
-class shared_function<R(A...)> {
-public:
-  shared_function() = default;
-  template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> && std::is_invocable_r_v<R, std::decay_t<F>&, A...>) shared_function(F&& f)
-      : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
-  shared_function(shared_function const& o) noexcept : body_(o.body_) {
-    if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
-  }
-  shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
-  shared_function& operator=(shared_function o) noexcept {
-    body* const b = body_;
-    body_ = o.body_;
-    o.body_ = b;
-    return *this;
-  }
-  ~shared_function() {
-    if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
-  }
-
-  /// Is there a function?
-  explicit operator bool() const { return body_; }
-  R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
-
-private:
-  struct body {
-    R (*call)(body*, A...);
-    void (*destroy)(body*);
-    std::atomic<int> owners{1};
-  };
-  template <class F>
-  struct holder : body {
-    F f;
-    template <class G>
-    explicit holder(G&& g) : body{&run, &end}, f(static_cast<G&&>(g)) {}
-    static R run(body* b, A... x) { return static_cast<holder*>(b)->f(static_cast<A>(x)...); }
-    static void end(body* b) { delete static_cast<holder*>(b); }
-  };
-  body* body_ = nullptr;
-};
-
-/// A function among the operands of a higher-order operator: tensors to tensors.
-using boxed_function = shared_function<boxed_args(boxed_args const&)>;
-
-} // namespace varve
-
-// ---- varve/interpreter/engine.hpp
-#include <vector>
-
-// ---- varve/dispatch/thread_state.hpp
-namespace varve {
-
-/// What a random operator does under `vmap`: it is refused, all slices see the same numbers, or each its own.
-enum class random_policy : unsigned char { error, same, different };
-/// The policy as a type, for `vmap(f, randomness::different)` (`torch.vmap`'s `randomness`).
-template <random_policy P>
-struct randomness_t {};
-struct randomness {
-  static constexpr randomness_t<random_policy::error> error{};
-  static constexpr randomness_t<random_policy::same> same{};
-  static constexpr randomness_t<random_policy::different> different{};
-};
-
-/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and links to the one below.
-struct layer {
-  layer* below = nullptr;
-  /// Position in its stack, from 1.
-  int level = 0;
-  /// Never reused: tells values of this layer from those of an earlier one at the same level.
-  std::uint64_t id = 0;
-  /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
-  char const* kind = "";
-  tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
-  /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
-  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
-  /// What it does with a higher-order operator; null: it has no rule for any.
-  boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
-  /// What it works for: the user's mode, or the `dynamic_level` of a transform.
-  void* object = nullptr;
-  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
-  dispatch_key_set keys;
-  /// Identity of the type of a mode, for rules registered for it.
-  void const* type = nullptr;
-  /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
-  bool outer_grad_mode = true;
-  /// ... and are they at its own? Of the thread that took it off its stack last.
-  bool grad_mode = true;
-  /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
-  bool is_dual_level = false;
-  /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
-  bool records = false;
-  /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
-  index_t batch_size = 0;
-  random_policy random = random_policy::error;
-};
-
-/// A stack of layers, and the key that is included while it holds one (FS-2, MD-7).
-struct layer_stack {
-  layer* top = nullptr;
-  dispatch_key key;
-};
-
-/// What replaces the values that eager nodes keep: the innermost scope of `saved_tensors_hooks` (AG-23).
-struct packed_value {
-  virtual ~packed_value() = default;
-  virtual tensor unpack() = 0;
-};
-struct saved_hooks_scope {
-  saved_hooks_scope* below = nullptr;
-  virtual packed_value* pack(tensor const& t) = 0;
-
-protected:
-  ~saved_hooks_scope() = default;
-};
-
-/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
-enum class infra_mode : unsigned char { functional, proxy, fake };
-
-/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
-struct thread_state {
-  dispatch_key_set included, excluded;
-  /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
-  layer_stack transforms{nullptr, dispatch_key::transform};
-  /// Modes switched on by `mode_guard`, last first; below them the infra slots.
-  layer_stack modes{nullptr, dispatch_key::dispatch_mode};
-  layer_stack infra[3]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
-  /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
-  layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
-  layer_stack functions{nullptr, dispatch_key::function_mode};
-  /// An `enable_mode` is on: it refuses a second one (MD-1).
-  bool single_mode = false;
-  /// What factories give when no dtype is named: set by `default_dtype_mode`.
-  dtype default_type = default_dtype;
-  std::uint64_t next_id = 0;
-  /// Are operators recorded (`torch.is_grad_enabled`)?
-  bool grad_mode = true;
-  saved_hooks_scope* saved_hooks = nullptr;
-  /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
-  bool anomaly = false, check_nan = false;
-  /// Number of the next node that this thread records.
-  std::uint64_t next_node = 1;
-
-  bool quiet() const { return !(included.bits | excluded.bits); }
-  /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
-  layer_stack* next_mode() {
-    if (modes.top) return &modes;
-    for (layer_stack& slot : infra)
-      if (slot.top) return &slot;
-    return nullptr;
-  }
-};
-inline constinit thread_local thread_state this_thread_state{};
-
-/// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).
-inline dtype get_default_dtype() { return this_thread_state.default_type; }
-
-/// An identity that no layer of any thread had before. Threads draw blocks of them.
-inline std::uint64_t next_layer_id() {
-  constexpr int block_bits = 20;
-  static std::atomic<std::uint64_t> blocks{0};
-  std::uint64_t& next = this_thread_state.next_id;
-  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
-  return next++;
-}
-
-/// Is a transform at work on this thread?
-inline bool inside_transform() {
-  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-    if (!l->is_dual_level) return true;
-  return false;
-}
-
-namespace detail {
-/// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
-inline void set_top(layer_stack& stack, layer* l) {
-  thread_state& s = this_thread_state;
-  stack.top = l;
-  bool const any = stack.key == dispatch_key::dispatch_mode ? s.modes.top || s.infra[0].top || s.infra[1].top || s.infra[2].top : l != nullptr;
-  s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
-}
-} // namespace detail
-
-/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
-class popped {
-public:
-  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
-    detail::set_top(stack_, saved_->below);
-    if (saved_->records) saved_->grad_mode = grad_mode_;
-    this_thread_state.grad_mode = grad_mode_ && saved_->outer_grad_mode;
-  }
-  popped(popped const&) = delete;
-  popped& operator=(popped const&) = delete;
-  ~popped() {
-    detail::set_top(stack_, saved_);
-    this_thread_state.grad_mode = grad_mode_;
-  }
-  layer& top() const { return *saved_; }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-  bool grad_mode_;
-};
-
-/// Takes a whole stack away for the life of the object.
-class emptied {
-public:
-  explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
-  emptied(emptied const&) = delete;
-  emptied& operator=(emptied const&) = delete;
-  ~emptied() { detail::set_top(stack_, saved_); }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-};
-
-/// Puts a layer on a stack for the life of the object.
-class pushed {
-public:
-  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
-    name(l, stack);
-    detail::set_top(stack_, &l);
-  }
-  /// Gives a layer its place and identity ahead of being pushed.
-  static void name(layer& l, layer_stack const& stack) {
-    l.below = stack.top;
-    l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id();
-  }
-  pushed(pushed const&) = delete;
-  pushed& operator=(pushed const&) = delete;
-  ~pushed() { detail::set_top(stack_, saved_); }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-};
-
-/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before (DK-9).
-class key_guard {
-public:
-  key_guard(dispatch_key_set include, dispatch_key_set exclude) : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
-    this_thread_state.included = include;
-    this_thread_state.excluded = exclude;
-  }
-  key_guard(key_guard const&) = delete;
-  key_guard& operator=(key_guard const&) = delete;
-  ~key_guard() {
-    this_thread_state.included = included_;
-    this_thread_state.excluded = excluded_;
-  }
-
-private:
-  dispatch_key_set included_, excluded_;
-};
-/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
-struct include_keys : key_guard {
-  explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
-};
-/// Calls of this thread pass over the keys.
-struct exclude_keys : key_guard {
-  explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
-};
-/// Neither modes nor subclasses see the calls of this scope (MD-13).
-struct no_dispatch : exclude_keys {
-  no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/grad_mode.hpp
-namespace varve {
-
-/// Are operators of this thread recorded for `backward` (`torch.is_grad_enabled`)?
-inline bool is_grad_enabled() { return this_thread_state.grad_mode && !this_thread_inference; }
-
-/// Says whether operators are recorded, for the life of the object (`torch.set_grad_enabled`). Inside of a transform it counts for that level; outside, for the levels below
-/// those entered later (FS-8).
-class set_grad_enabled {
-public:
-  explicit set_grad_enabled(bool on) : before_(this_thread_state.grad_mode) { this_thread_state.grad_mode = on; }
-  set_grad_enabled(set_grad_enabled const&) = delete;
-  set_grad_enabled& operator=(set_grad_enabled const&) = delete;
-  ~set_grad_enabled() { this_thread_state.grad_mode = before_; }
-
-private:
-  bool before_;
-};
-/// Operators are not recorded. They still count versions (DT-2).
-struct no_grad : set_grad_enabled {
-  no_grad() : set_grad_enabled(false) {}
-};
-/// Operators are recorded, also inside of `no_grad`.
-struct enable_grad : set_grad_enabled {
-  enable_grad() : set_grad_enabled(true) {}
-};
-/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
-class inference_mode {
-public:
-  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
-  inference_mode(inference_mode const&) = delete;
-  inference_mode& operator=(inference_mode const&) = delete;
-  ~inference_mode() { this_thread_inference = before_; }
-
-private:
-  bool before_;
-};
-inline bool is_inference_mode_enabled() { return this_thread_inference; }
-
-} // namespace varve
-
 // ---- varve/dispatch/resolve.hpp
-#include <initializer_list>
 namespace varve {
 
 /// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as fallthrough.
@@ -2639,6 +1135,72 @@ inline constexpr kernel_inventory built_in_kernels = kernel_inventory{}.add(disp
 /// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the highest (DK-2).
 constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded, dispatch_key_set stops) {
   return (((arguments | included) - excluded) & stops).highest();
+}
+
+} // namespace varve
+
+// ---- varve/value/strided.hpp
+namespace varve {
+
+/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on it, in both worlds.
+struct layout {
+  dims sizes{};
+  dims strides{};
+  index_t offset = 0;
+  /// False when no strides express the requested shape: the elements must be copied to row-major order first.
+  bool expressible = true;
+  /// Elements follow one another in row-major order.
+  constexpr bool contiguous() const {
+    index_t expected = 1;
+    for (int k = sizes.n - 1; k >= 0; --k) {
+      if (sizes[k] != 1 && strides[k] != expected) return numel(sizes) == 0;
+      expected = static_cast<index_t>(static_cast<std::uint64_t>(expected) * static_cast<std::uint64_t>(sizes[k]));
+    }
+    return true;
+  }
+};
+
+/// Row-major layout of a shape.
+constexpr layout contiguous_layout(dims const& sizes) { return {sizes, contiguous_strides(sizes), 0, true}; }
+
+/// A pointer with a layout: how kernels of non-pointwise operators see their operands, static or dynamic.
+template <class T>
+struct strided {
+  T* data;
+  dims sizes;
+  dims strides;
+
+  constexpr T& at(dims const& index) const {
+    index_t o = 0;
+    for (int k = 0; k < sizes.n; ++k) o += index[k] * strides[k];
+    return data[o];
+  }
+};
+
+/// Calls `f(index)` for every index of a shape in row-major order.
+template <class F>
+constexpr void for_each_index(dims const& sizes, F&& f) {
+  for (int k = 0; k < sizes.n; ++k)
+    if (sizes[k] == 0) return;
+  dims index = sizes;
+  for (int k = 0; k < index.n; ++k) index[k] = 0;
+  while (true) {
+    f(static_cast<dims const&>(index));
+    int k = sizes.n - 1;
+    for (; k >= 0; --k) {
+      if (++index[k] < sizes[k]) break;
+      index[k] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+/// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
+constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
+  dims r = to;
+  int const shift = to.n - sizes.n;
+  for (int k = 0; k < to.n; ++k) r[k] = k < shift || sizes[k - shift] == 1 ? 0 : strides[k - shift];
+  return r;
 }
 
 } // namespace varve
@@ -2947,6 +1509,1330 @@ struct backend<detail::static_base> {
 } // namespace varve
 
 // ---- varve/dispatch/dispatch_table.hpp
+#include <atomic>
+
+// ---- varve/core/message.hpp
+#include <cstdlib>
+/// @file
+/// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
+namespace varve {
+
+namespace detail {
+VARVE_COLD inline char* copy_text(char const* text) noexcept {
+  if (!text) return nullptr;
+  std::size_t const n = std::strlen(text) + 1;
+  auto* p = static_cast<char*>(std::malloc(n));
+  if (p) std::memcpy(p, text, n);
+  return p;
+}
+} // namespace detail
+
+inline error::error(char const* text) noexcept : text_(detail::copy_text(text)) {}
+inline error::error(error const& other) noexcept : std::exception(other), text_(detail::copy_text(other.text_)) {}
+inline error& error::operator=(error const& other) noexcept {
+  if (this != &other) {
+    std::free(text_);
+    text_ = detail::copy_text(other.text_);
+  }
+  return *this;
+}
+inline error::~error() { std::free(text_); }
+
+/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
+VARVE_COLD inline std::string to_string(dims const& d) {
+  std::string s = "[";
+  for (int k = 0; k < d.n; ++k) {
+    if (k) s += ", ";
+    s += std::to_string(d.v[k]);
+  }
+  return s += "]";
+}
+
+namespace refuse {
+VARVE_COLD inline void shapes_do_not_broadcast(dims const& a, dims const& b) {
+  throw shape_error(("varve: shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast").c_str());
+}
+VARVE_COLD inline void shapes_do_not_match(char const* op, dims const& a, dims const& b) {
+  throw shape_error(("varve: " + std::string(op) + ": shapes " + to_string(a) + " and " + to_string(b) + " do not fit").c_str());
+}
+VARVE_COLD inline void rank_exceeds_eight_dimensions(int rank) {
+  throw rank_error(("varve: rank " + std::to_string(rank) + " exceeds the " + std::to_string(max_rank) + " dimensions a value may have").c_str());
+}
+VARVE_COLD inline void axis_out_of_range(std::int64_t axis, int rank) {
+  int const r = rank > 0 ? rank : 1;
+  throw index_error(("varve: axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank) + ": expected " + std::to_string(-r) +
+                     " to " + std::to_string(r - 1))
+                        .c_str());
+}
+VARVE_COLD inline void index_out_of_range(char const* op, std::int64_t index, std::int64_t size) {
+  throw index_error(("varve: " + std::string(op) + ": index " + std::to_string(index) + " is out of range for size " + std::to_string(size)).c_str());
+}
+VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
+  throw value_error(("varve: " + std::string(op) + ": " + what).c_str());
+}
+VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
+  throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
+}
+VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
+  throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
+}
+VARVE_COLD inline void mapped_sizes_differ(dims const& a, dims const& b) {
+  throw transform_error(("varve: vmap: the mapped dimensions of the arguments have different sizes: " + to_string(a) + " and " + to_string(b)).c_str());
+}
+VARVE_COLD inline void result_is_mapped_but_out_dims_says_none() {
+  throw transform_error("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+}
+VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype) {
+  throw dtype_error(("varve: " + std::string(op) + ": dtype " + dtype + " is not supported").c_str());
+}
+} // namespace refuse
+
+} // namespace varve
+
+// ---- varve/value/storage.hpp
+#include <new>
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
+#endif
+
+namespace varve {
+
+namespace detail {
+/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
+inline bool single_threaded() {
+#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded;
+#else
+  return false;
+#endif
+}
+
+/// Count of owners, shared between threads.
+struct reference_count {
+  std::atomic<std::uint32_t> n{1};
+  VARVE_INLINE void add() {
+    if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else n.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// True when the last owner has gone.
+  bool drop() {
+    if (single_threaded()) {
+      auto const left = n.load(std::memory_order_relaxed) - 1;
+      n.store(left, std::memory_order_relaxed);
+      return left == 0;
+    }
+    return n.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+};
+
+/// Bytes of a tensor's block; small tensors keep their data inside.
+inline constexpr std::size_t block_bytes = 320;
+
+/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
+struct block_list {
+  void* first = nullptr;
+  int count = 0;
+  bool closed = false;  // the thread is ending
+  bool adopted = false; // its end gives the blocks back
+};
+template <std::size_t Bytes>
+inline constinit thread_local block_list free_blocks{};
+
+/// Tensors' blocks hold data for SIMD kernels; smaller ones need no more than what `new` gives.
+template <std::size_t Bytes>
+void* new_block() {
+  if constexpr (Bytes == block_bytes) return ::operator new(Bytes, std::align_val_t{64});
+  else return ::operator new(Bytes);
+}
+template <std::size_t Bytes>
+void delete_block(void* b) {
+  if constexpr (Bytes == block_bytes) ::operator delete(b, std::align_val_t{64});
+  else ::operator delete(b);
+}
+/// Gives the blocks back when the thread ends.
+template <std::size_t Bytes>
+struct block_list_owner {
+  ~block_list_owner() {
+    block_list& l = free_blocks<Bytes>;
+    l.closed = true;
+    while (l.first) {
+      void* next = *static_cast<void**>(l.first);
+      delete_block<Bytes>(l.first);
+      l.first = next;
+    }
+  }
+};
+
+template <std::size_t Bytes>
+VARVE_COLD void adopt_block_list() {
+  thread_local block_list_owner<Bytes> owner;
+  (void)owner;
+  free_blocks<Bytes>.adopted = true;
+}
+
+template <std::size_t Bytes = block_bytes>
+inline void* take_block() {
+  block_list& l = free_blocks<Bytes>;
+  if (l.first) {
+    void* b = l.first;
+    l.first = *static_cast<void**>(b);
+    --l.count;
+    return b;
+  }
+  return new_block<Bytes>();
+}
+
+template <std::size_t Bytes = block_bytes>
+inline void give_block(void* b) {
+  block_list& l = free_blocks<Bytes>;
+  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
+    if (!l.adopted) [[unlikely]]
+      adopt_block_list<Bytes>();
+    *static_cast<void**>(b) = l.first;
+    l.first = b;
+    ++l.count;
+    return;
+  }
+  delete_block<Bytes>(b);
+}
+} // namespace detail
+
+/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by whichever thread. `memory_tracker_mode` hangs in here.
+struct storage_observer {
+  void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
+  void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
+};
+inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
+
+/// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
+inline constinit thread_local bool this_thread_inference = false;
+
+/// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
+struct storage {
+  detail::reference_count refs;
+  std::uint32_t version = 0;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  /// Lies inside a tensor's block, which lives as long as the storage.
+  bool embedded = false;
+  /// Belongs to somebody else, who frees it.
+  bool borrowed = false;
+  /// Who wants to know when it is freed; null as a rule.
+  storage_observer* observer = nullptr;
+};
+
+} // namespace varve
+
+// ---- varve/value/grad_node.hpp
+/// @file
+/// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made their operands. One graph serves the levels of
+/// `grad` and eager autograd; `interpreter/engine.hpp` runs it.
+namespace varve {
+
+class boxed_args;
+class tensor;
+struct grad_node;
+
+/// What a kind of node can do.
+struct grad_node_type {
+  /// Cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` tells which are asked for; undefined ones stand for zeros.
+  boxed_args (*backward)(grad_node& self, boxed_args& g, bool const* wanted);
+  /// Frees what was saved for the backward pass.
+  void (*release)(grad_node& self);
+  void (*destroy)(grad_node* self);
+  /// Name without attributes ("AddBackward0"), written into a buffer of 64 characters.
+  void (*name)(grad_node const& self, char* out);
+  /// Is it where gradients are collected, and no recorded call?
+  bool is_leaf = false;
+  /// What was saved for the backward pass, as that would find it; null where a kind saves nothing.
+  boxed_args (*saved)(grad_node& self) = nullptr;
+};
+
+/// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.
+class edge {
+public:
+  constexpr edge() noexcept = default;
+  edge(grad_node* to, std::uint32_t nr) noexcept;
+  edge(edge const& o) noexcept : edge(o.to_, o.nr_) {}
+  edge(edge&& o) noexcept : to_(o.to_), nr_(o.nr_) { o.to_ = nullptr; }
+  edge& operator=(edge o) noexcept {
+    auto* const t = to_;
+    to_ = o.to_;
+    nr_ = o.nr_;
+    o.to_ = t;
+    return *this;
+  }
+  ~edge();
+  grad_node* to() const noexcept { return to_; }
+  std::uint32_t nr() const noexcept { return nr_; }
+  explicit operator bool() const noexcept { return to_; }
+  /// Gives up the share without ending it: it is the caller's.
+  grad_node* release() noexcept {
+    auto* const t = to_;
+    to_ = nullptr;
+    return t;
+  }
+  friend bool operator==(edge const& a, edge const& b) noexcept { return a.to_ == b.to_ && a.nr_ == b.nr_; }
+
+private:
+  grad_node* to_ = nullptr;
+  std::uint32_t nr_ = 0;
+};
+
+/// What is attached to a node: hooks, retained gradients, the call that made it.
+struct grad_node_extra {
+  virtual ~grad_node_extra() = default;
+  /// In the order of a run (AG-9): hooks of the results and retained gradients; the node's pre-hooks; after the node its post-hooks.
+  virtual void arrived(grad_node&, boxed_args& g) = 0;
+  virtual void before(grad_node&, boxed_args& g) = 0;
+  virtual void after(grad_node&, boxed_args& out, boxed_args const& g) = 0;
+  /// Gives up the gradient of a result that was to be retained; was it?
+  virtual bool release_retained(std::uint32_t nr) = 0;
+  /// That gradient; null when it is not retained.
+  virtual tensor const* retained_at(std::uint32_t nr) const = 0;
+  /// The call that recorded the node, for messages; empty when nobody asked for it.
+  virtual char const* call() const = 0;
+};
+
+/// One recorded call (`grad_fn`), counted by those who refer to it. `next` are the edges of its operands.
+struct grad_node {
+  detail::reference_count refs;
+  std::uint16_t count = 0;
+  /// Number of results, that is of cotangents it takes.
+  std::uint16_t results = 1;
+  grad_node_type const* type;
+  edge* next = nullptr;
+  /// Nodes of a thread are numbered as they are made: the engine runs later ones first (AG-5). While the node is being freed: the next one to be.
+  std::uint64_t sequence = 0;
+  /// Where the engine's run keeps it.
+  std::atomic<std::uint32_t> mark{0};
+  /// A second backward pass is refused: what it needs was freed (AG-4).
+  bool released = false;
+  /// Hooks, retained gradients, metadata; null as a rule.
+  grad_node_extra* extra = nullptr;
+
+  explicit grad_node(grad_node_type const* t) : type(t) {}
+  grad_node(grad_node const&) = delete;
+  grad_node& operator=(grad_node const&) = delete;
+};
+
+namespace detail {
+inline constinit thread_local grad_node* dying_nodes = nullptr;
+inline constinit thread_local bool nodes_are_dying = false;
+inline void drop_extra(grad_node_extra* e) { delete e; }
+
+/// Gives a share back. A chain of any length is freed without recursion.
+VARVE_NOINLINE inline void free_nodes(grad_node* n) {
+  n->sequence = reinterpret_cast<std::uintptr_t>(dying_nodes);
+  dying_nodes = n;
+  if (nodes_are_dying) return;
+  nodes_are_dying = true;
+  while (grad_node* const next = dying_nodes) {
+    dying_nodes = reinterpret_cast<grad_node*>(static_cast<std::uintptr_t>(next->sequence));
+    next->type->destroy(next);
+  }
+  nodes_are_dying = false;
+}
+inline void drop_node(grad_node* n) {
+  if (n->refs.drop()) free_nodes(n);
+}
+} // namespace detail
+
+inline edge::edge(grad_node* to, std::uint32_t nr) noexcept : to_(to), nr_(nr) {
+  if (to_) to_->refs.add();
+}
+inline edge::~edge() {
+  if (to_) detail::drop_node(to_);
+}
+
+} // namespace varve
+
+// ---- varve/value/tensor.hpp
+namespace varve {
+
+class tensor;
+class subclass_object;
+class hook_handle;
+namespace autograd {
+class node;
+}
+
+namespace detail {
+struct tensor_block;
+/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape alone (`meta`).
+enum class payload : unsigned char { memory, seen, subclass, nothing };
+/// How a view came about, where that forbids writing into it (AG-16).
+enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
+[[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
+  if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+  if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
+  throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
+}
+} // namespace detail
+
+/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
+/// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
+class tensor {
+public:
+  constexpr tensor() noexcept = default;
+  tensor(tensor const& o) noexcept;
+  tensor(tensor&& o) noexcept : block_(o.block_) { o.block_ = nullptr; }
+  tensor& operator=(tensor const& o) noexcept;
+  tensor& operator=(tensor&& o) noexcept {
+    auto* b = block_;
+    block_ = o.block_;
+    o.block_ = b;
+    return *this;
+  }
+  ~tensor();
+
+  /// Fresh row-major memory, not initialized.
+  static tensor empty(dims const& sizes, varve::dtype type);
+  /// A rank-0 tensor of a plain number, which raises dtypes only by category.
+  template <number T>
+  static tensor from_number(T v);
+  /// Copies `numel(sizes)` elements from row-major memory.
+  template <class T>
+  static tensor from_data(T const* data, dims const& sizes);
+  /// A tensor on memory of somebody else, who keeps it alive and frees it (`torch.from_blob`).
+  static tensor from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type);
+  /// `tensor{{1.0, 2.0}}`, with a shape `tensor{{1.0, 2.0, 3.0, 4.0}, {2, 2}}`.
+  template <class T, std::size_t N>
+  explicit tensor(T const (&values)[N], dims const& sizes = {static_cast<index_t>(N)}) : tensor(from_data(values, check_count(N, sizes))) {}
+
+  bool defined() const noexcept { return block_ != nullptr; }
+  varve::dtype dtype() const;
+  dims const& sizes() const;
+  dims const& strides() const;
+  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  int dim() const { return sizes().n; }
+  index_t numel() const { return varve::numel(sizes()); }
+  bool is_contiguous() const;
+  /// Made from a plain C++ number.
+  bool is_number() const;
+  void mark_number();
+  /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
+  std::uint32_t version() const;
+  void bump_version() const;
+  /// Lowers or raises it by hand: `preserve_version_counter` and tests.
+  void set_version(std::uint32_t v) const;
+  /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
+  bool is_inference() const;
+  /// Does nobody else hold it or its memory?
+  bool is_unique() const;
+  /// Do two tensors share memory?
+  bool shares_storage(tensor const& o) const;
+
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
+  template <class T>
+  T* data() const;
+  /// Pointer to the first element, untyped.
+  void* raw() const;
+  /// The only element, converted to `T`.
+  template <class T>
+  T item() const;
+
+  /// The truth of the only element, through transforms that keep it single; mapped by `vmap` it has none (`transform_error`).
+  explicit operator bool() const;
+
+  /// A tensor on the same storage with another layout (elements; the offset is relative to the storage). A view shares the history that in-place operators on its base get later.
+  tensor with_layout(layout const& l, bool is_view = true) const;
+  /// The same memory and version counter without history: not a view (DT-4).
+  tensor alias() const;
+  layout where() const;
+
+  /// Its dispatch keys: what the dispatcher reads of it (DK-2).
+  dispatch_key_set keys() const noexcept;
+  /// The same memory, or shape, under other keys: how a registered backend makes its tensors of memory, and reads them as memory again.
+  tensor with_keys(dispatch_key_set keys) const;
+  /// A shape and a dtype without data (`device='meta'`).
+  static tensor meta(dims const& sizes, varve::dtype type);
+  bool has_data() const noexcept;
+  /// Does no other tensor share its memory?
+  bool has_own_memory() const noexcept;
+  /// A tensor that stands for the object of a subclass. Use `make_subclass`.
+  static tensor of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys);
+  /// The object of a subclass, or null.
+  subclass_object* object() const noexcept;
+  /// Shares the storage of another tensor from now on: the aliasing of views, for subclasses (MD-16).
+  void alias_storage_of(tensor const& o) const;
+
+  // Values seen through a run-time transform (design: the payload hangs off the handle).
+  bool is_wrapped() const noexcept;
+  static tensor wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical);
+  std::uint64_t layer() const;
+  int level() const;
+  tensor const& inner() const;
+  tensor const& extra() const;
+  void set_extra(tensor const& t) const;
+  /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
+  edge const& history() const;
+  void set_history(edge e) const;
+  /// The tensor that this is a view of; undefined when it is none.
+  tensor const& base() const;
+  /// Says of a value seen through a transform that it is a view, at its level (AG-15).
+  void set_base(tensor const& base, detail::view_origin o) const;
+  /// Was the base of this view written into since its history, or tangent, was found?
+  bool is_overtaken() const;
+  detail::view_origin origin() const;
+  void set_origin(detail::view_origin o) const;
+
+  // Eager autograd: autograd/*.hpp.
+  /// Does a gradient flow to it, as to a leaf of the user or through recorded operators?
+  bool requires_grad() const;
+  /// Asks for the gradient of a leaf, or gives that up (AG-19).
+  template <class T = bool>
+  tensor const& requires_grad_(T on = true) const;
+  /// Was it made by the user, or by operators that recorded nothing?
+  bool is_leaf() const;
+  /// The collected gradient: undefined before `backward`.
+  tensor grad() const;
+  void set_grad(tensor const& g) const;
+  /// Forgets the gradient.
+  void zero_grad() const { set_grad(tensor()); }
+  /// Keeps the gradient of a value that is no leaf.
+  template <class T = tensor>
+  void retain_grad() const;
+  /// What recorded it; null for a leaf and for a constant.
+  template <class T = autograd::node>
+  T grad_fn() const;
+  /// Which result of that it is.
+  int output_nr() const;
+  /// `f(gradient)` is called when its gradient is known, and may return another in its place (AG-9). The handle removes it.
+  template <class F>
+  hook_handle register_hook(F f) const;
+  /// `f(leaf)` is called after a gradient was added to this leaf (AG-11).
+  template <class F>
+  hook_handle register_post_accumulate_grad_hook(F f) const;
+  /// Is it a view of another tensor?
+  bool is_view() const;
+  /// Gradients of this value with respect to the leaves it was made of, added to theirs. `gradient` may be left out for a scalar (AG-1).
+  template <class T = tensor>
+  void backward(T const& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  /// The same memory and version counter, without history (DT-4); in place (DT-17).
+  template <class T = tensor>
+  T detach() const;
+  tensor const& detach_() const;
+  /// The same memory without history and with a counter of its own (DT-3): what is written through it, autograd does not see.
+  tensor data() const;
+  /// x keeps its identity, counter and hooks; memory, shape and dtype become those of y (DT-5, DT-6).
+  void set_data(tensor const& y) const;
+  /// Its parts: a counter of its own, and memory, shape and dtype of another tensor.
+  void own_version() const;
+  void take_memory_of(tensor const& y) const;
+
+  /// The very same handle.
+  bool is(tensor const& o) const noexcept { return block_ == o.block_; }
+  detail::tensor_block const* id() const noexcept { return block_; }
+
+private:
+  static dims const& check_count(std::size_t n, dims const& sizes) {
+    if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
+    return sizes;
+  }
+  explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
+  static detail::tensor_block* make(dims const& sizes, varve::dtype type);
+  detail::tensor_block* block_ = nullptr;
+};
+
+template <>
+struct traits<tensor> {
+  using base = tensor;
+  static constexpr int level = 0;
+  static dims shape(tensor const& t) { return t.sizes(); }
+  static dims type(tensor const& t) { return dims{static_cast<index_t>(t.dtype())}; }
+};
+
+/// dtype and shape of a tensor as data, with its being a plain number.
+inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number()}; }
+
+} // namespace varve
+
+
+// ---- varve/value/subclass.hpp
+namespace varve {
+
+class tensor;
+class subclass_object;
+struct dims;
+struct boxed_op;
+class boxed_args;
+
+namespace detail {
+void keep_object(subclass_object* o) noexcept;
+void drop_object(subclass_object* o) noexcept;
+} // namespace detail
+
+
+/// A type of wrapper tensors, as data: its name, the type it extends, what it does with operators. Its address is its identity.
+struct subclass_type {
+  char const* name;
+  /// The subclass it derives from, or null: the more derived is asked first (MD-10).
+  subclass_type const* base;
+  /// Its handler; an undefined tensor declines (`not_implemented`).
+  tensor (*dispatch)(boxed_op const& op, boxed_args const& args);
+
+  /// Is it `o`, or derived from it?
+  bool derives_from(subclass_type const* o) const {
+    for (auto const* t = this; t; t = t->base)
+      if (t == o) return true;
+    return false;
+  }
+};
+
+/// Base of the objects that wrapper tensors stand for: shared by the handles, deleted with the last.
+class subclass_object {
+public:
+  subclass_object() = default;
+  subclass_object(subclass_object const&) = delete;
+  subclass_object& operator=(subclass_object const&) = delete;
+  virtual ~subclass_object() = default;
+  virtual subclass_type const& type() const = 0;
+  /// The user's value.
+  virtual void const* address() const = 0;
+  /// Number of tensors inside, and the i-th: the flatten protocol. Rebuilding is `rebuilt`.
+  virtual int inner_count() const = 0;
+  virtual tensor const& inner(int i) const = 0;
+  /// Sizes and strides that the object computes when asked, in place of those given when it was made; null: it computes none (MD-20).
+  virtual dims const* sizes() const { return nullptr; }
+  virtual dims const* strides() const { return nullptr; }
+  /// An object with the same context around other tensors, as a tensor.
+  virtual tensor rebuilt(tensor const* inner) const = 0;
+
+private:
+  friend void detail::keep_object(subclass_object*) noexcept;
+  friend void detail::drop_object(subclass_object*) noexcept;
+  detail::reference_count refs_;
+};
+
+namespace detail {
+inline void keep_object(subclass_object* o) noexcept {
+  if (o) o->refs_.add();
+}
+inline void drop_object(subclass_object* o) noexcept {
+  if (o && o->refs_.drop()) delete o;
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/value/tensor_block.hpp
+/// @file
+/// What a tensor's handle leads to, and the members of `tensor` that look into it.
+namespace varve {
+
+namespace detail {
+/// What a tensor seen through a transform holds instead of memory.
+struct wrapping {
+  tensor value;
+  tensor extra;
+  std::uint64_t layer = 0;
+  int level = 0;
+};
+
+struct alignas(64) tensor_block {
+  reference_count refs;
+  dispatch_key_set keys = default_keys;
+  varve::dtype type;
+  payload kind = payload::memory;
+  bool number = false;
+  bool contiguous = true;
+  bool custom = false; // the object computes sizes or strides
+  view_origin origin = view_origin::usual;
+  bool inference = false; // made in inference mode: no version counter, no history
+  index_t offset = 0;
+  varve::storage* store = nullptr;
+  varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
+  edge history;
+  tensor base;
+  std::atomic<std::uint32_t> seen_version{0}; // of the base, when the history of a view was found; stored after that
+  dims sizes, strides;
+  varve::storage own;
+  union {
+    alignas(64) unsigned char bytes[64];
+    wrapping seen;
+    subclass_object* object;
+  };
+  tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  ~tensor_block() {}
+};
+static_assert(sizeof(tensor_block) <= block_bytes);
+
+inline void tell_freed(storage* s) {
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+}
+inline void drop_storage(storage* s) {
+  if (!s->refs.drop()) return;
+  tell_freed(s);
+  if (s->embedded) give_block(reinterpret_cast<unsigned char*>(s) - offsetof(tensor_block, own));
+  else {
+    if (!s->borrowed) ::operator delete(s->data, std::align_val_t{64});
+    delete s;
+  }
+}
+inline void drop_block(tensor_block* b) {
+  if (!b->refs.drop()) return;
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (!b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
+    if (b->own.refs.drop()) {
+      tell_freed(&b->own);
+      give_block(b);
+    }
+    return;
+  }
+  if (b->base.defined()) b->base = tensor();
+  if (b->kind == payload::subclass) drop_object(b->object);
+  if (b->kind == payload::seen) b->seen.~wrapping();
+  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
+  storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
+  if (!b->own.embedded) {
+    give_block(b);
+  } else if (inside->refs.drop()) {
+    tell_freed(inside);
+    give_block(b);
+  }
+  if (s && s != inside) drop_storage(s);
+  if (c && c != inside) [[unlikely]]
+    drop_storage(c);
+}
+} // namespace detail
+
+inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
+  if (block_) block_->refs.add();
+}
+inline tensor& tensor::operator=(tensor const& o) noexcept {
+  auto* const old = block_;
+  block_ = o.block_; // read before the old block goes: o may lie inside of it
+  if (block_) block_->refs.add();
+  if (old) detail::drop_block(old);
+  return *this;
+}
+inline tensor::~tensor() {
+  if (block_) detail::drop_block(block_);
+}
+inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
+
+inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  index_t step = 1, count = 1;
+  b->strides.n = sizes.n;
+  for (int k = sizes.n - 1; k >= 0; --k) {
+    b->strides.v[k] = step;
+    step *= sizes.v[k] > 0 ? sizes.v[k] : 1;
+    count *= sizes.v[k];
+  }
+  std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
+  b->inference = this_thread_inference;
+  if (bytes <= sizeof b->bytes) [[likely]] {
+    b->store = &b->own;
+    b->own.embedded = true;
+    b->own.bytes = bytes;
+    b->own.data = b->bytes;
+  } else {
+    auto* s = new storage;
+    b->store = s;
+    s->bytes = bytes;
+    s->data = ::operator new(bytes, std::align_val_t{64});
+  }
+  if (this_thread_storage_observer) [[unlikely]] {
+    b->store->observer = this_thread_storage_observer;
+    b->store->observer->allocated(*b->store->observer, bytes);
+  }
+  return r;
+}
+inline varve::dtype tensor::dtype() const { return block_->type; }
+VARVE_INLINE dims const& tensor::sizes() const {
+  if (block_->custom) [[unlikely]]
+    if (dims const* d = block_->object->sizes()) return *d;
+  return block_->sizes;
+}
+inline dims const& tensor::strides() const {
+  if (block_->custom) [[unlikely]]
+    if (dims const* d = block_->object->strides()) return *d;
+  return block_->strides;
+}
+inline bool tensor::is_contiguous() const { return block_->contiguous; }
+inline bool tensor::is_number() const { return block_->number; }
+inline void tensor::mark_number() { block_->number = true; }
+inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
+inline bool tensor::is_wrapped() const noexcept { return block_->kind == detail::payload::seen; }
+inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
+inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
+inline tensor const& tensor::inner() const { return block_->seen.value; }
+inline tensor const& tensor::extra() const { return block_->seen.extra; }
+inline void tensor::set_extra(tensor const& t) const {
+  block_->seen.extra = t;
+  if (block_->base.defined()) block_->seen_version.store(version(), std::memory_order_release);
+}
+inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
+inline bool tensor::shares_storage(tensor const& o) const {
+  if (is_wrapped()) return inner().shares_storage(o);
+  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
+inline void* tensor::raw() const {
+  if (block_->kind != detail::payload::memory) [[unlikely]]
+    detail::refuse_data(block_->kind);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+}
+template <class T>
+T* tensor::data() const {
+  if (dtype_of_type<T>() != block_->type)
+    throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
+  return static_cast<T*>(raw());
+}
+template <number T>
+tensor tensor::from_number(T v) {
+  tensor r = empty({}, dtype_of_type<T>());
+  std::memcpy(r.block_->bytes, &v, sizeof v);
+  r.block_->number = true;
+  return r;
+}
+template <class T>
+tensor tensor::from_data(T const* data, dims const& sizes) {
+  tensor r = empty(sizes, dtype_of_type<T>());
+  if (r.numel() > 0) std::memcpy(r.raw(), data, sizeof(T) * static_cast<std::size_t>(r.numel()));
+  return r;
+}
+inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strides, varve::dtype type) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  auto* s = b->store = new storage;
+  s->data = data;
+  s->borrowed = true;
+  layout const l{sizes, strides, 0, true};
+  b->strides = strides;
+  b->contiguous = l.contiguous();
+  return r;
+}
+template <class T>
+T tensor::item() const {
+  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
+}
+inline tensor::operator bool() const {
+  tensor const* t = this;
+  while (t->is_wrapped()) {
+    if (!(t->sizes() == t->inner().sizes()))
+      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+    t = &t->inner();
+  }
+  return t->item<bool>();
+}
+inline tensor tensor::with_layout(layout const& l, bool is_view) const {
+  tensor r = alias();
+  auto* b = r.block_;
+  b->sizes = l.sizes;
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = l.contiguous();
+  if (is_view && b->kind == detail::payload::memory && !block_->inference) {
+    b->base = block_->base.defined() ? block_->base : *this;
+    b->origin = block_->origin;
+    b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
+    b->seen_version.store(version(), std::memory_order_relaxed);
+  }
+  return r;
+}
+inline tensor tensor::alias() const {
+  layout const l = where();
+  auto* b = make(l.sizes, block_->type);
+  b->strides = l.strides;
+  b->offset = l.offset;
+  b->contiguous = block_->contiguous;
+  b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
+  b->inference = block_->inference;
+  if ((b->counter = block_->counter)) b->counter->refs.add();
+  b->kind = block_->kind;
+  if (b->kind == detail::payload::subclass) detail::keep_object(b->object = block_->object);
+  b->store = block_->store;
+  b->store->refs.add();
+  return tensor(b);
+}
+inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+  auto* b = make(logical, value.dtype());
+  b->number = value.is_number();
+  b->kind = detail::payload::seen;
+  b->keys = dispatch_key::transform;
+  b->history = static_cast<edge&&>(history);
+  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level};
+  return tensor(b);
+}
+
+inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
+inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
+inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
+inline tensor tensor::with_keys(dispatch_key_set keys) const {
+  tensor r = alias();
+  r.block_->keys = keys;
+  return r;
+}
+inline tensor tensor::meta(dims const& sizes, varve::dtype type) {
+  tensor r = of_object(nullptr, sizes, {}, type, {dispatch_key::meta, dispatch_key::inplace_or_view, dispatch_key::autograd_meta});
+  r.block_->kind = detail::payload::nothing;
+  return r;
+}
+inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims const& strides, varve::dtype type, dispatch_key_set keys) {
+  auto* b = make(sizes, type);
+  tensor r(b);
+  layout const l = strides.n == sizes.n && sizes.n ? layout{sizes, strides, 0, true} : contiguous_layout(sizes);
+  b->strides = l.strides;
+  b->contiguous = l.contiguous();
+  b->keys = keys;
+  b->store = &b->own;
+  b->own.embedded = true;
+  b->kind = detail::payload::subclass;
+  b->object = object;
+  b->custom = object && (object->sizes() || object->strides());
+  return r;
+}
+inline void tensor::alias_storage_of(tensor const& o) const {
+  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
+  auto* const old = block_->store;
+  block_->store = o.block_->store;
+  block_->store->refs.add();
+  if (old != &block_->own) detail::drop_storage(old);
+}
+
+} // namespace varve
+
+
+// ---- varve/value/tensor_history.hpp
+/// @file
+/// The members of `tensor` that deal with histories, versions and memory that tensors share.
+namespace varve {
+
+inline edge const& tensor::history() const { return block_->history; }
+inline void tensor::set_history(edge e) const {
+  block_->history = static_cast<edge&&>(e);
+  bool const is_view = block_->base.defined();
+  if (!is_wrapped()) {
+    bool const any = block_->history || is_view;
+    auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
+    if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
+  }
+  if (is_view) block_->seen_version.store(version(), std::memory_order_release);
+}
+inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
+  tensor const* inside = this;
+  while (inside->is_wrapped()) inside = &inside->inner();
+  if (inside->is_inference()) return; // nothing would tell that it was written into
+  block_->base = base;
+  block_->origin = o;
+  block_->seen_version.store(version(), std::memory_order_release);
+}
+inline tensor const& tensor::base() const { return block_->base; }
+inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != version(); }
+inline detail::view_origin tensor::origin() const { return block_->origin; }
+inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
+inline bool tensor::requires_grad() const {
+  // The base first: another thread may just be finding the history of a view.
+  if (block_->base.defined() && !is_wrapped() && block_->base.block_->history) return true;
+  if (block_->history) return true;
+  return is_wrapped() && inner().requires_grad();
+}
+inline std::uint32_t tensor::version() const {
+  if (is_wrapped()) return inner().version();
+  if (block_->inference) [[unlikely]]
+    throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
+  return (block_->counter ? block_->counter : block_->store)->version;
+}
+inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
+inline void tensor::bump_version() const {
+  if (!block_->inference) set_version(version() + 1);
+}
+inline bool tensor::is_view() const { return block_->base.defined(); }
+inline bool tensor::is_inference() const { return block_->inference; }
+inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline void tensor::own_version() const {
+  auto* const fresh = new storage;
+  if (block_->counter) detail::drop_storage(block_->counter);
+  block_->counter = fresh;
+}
+inline void tensor::take_memory_of(tensor const& y) const {
+  auto *const b = block_, *const from = y.block_;
+  if (b == from) return;
+  auto* const old = b->store;
+  bool const inside = old == &b->own;
+  if (!b->counter) {
+    // The counter stays that of the old memory, which aliases of that share.
+    b->counter = old;
+    if (!inside) old->refs.add();
+  }
+  b->store = from->store;
+  b->store->refs.add();
+  b->sizes = from->sizes;
+  b->strides = from->strides;
+  b->offset = from->offset;
+  b->contiguous = from->contiguous;
+  b->type = from->type;
+  if (b->base.defined()) b->base = tensor();
+  if (!inside) detail::drop_storage(old);
+}
+} // namespace varve
+
+// ---- varve/dispatch/boxed.hpp
+namespace varve {
+
+/// The operands of one dynamic call. Up to four lie in place.
+class boxed_args {
+public:
+  boxed_args() = default;
+  template <class... X>
+    requires(sizeof...(X) > 0 && (std::is_same_v<std::remove_cvref_t<X>, tensor> && ...))
+  explicit boxed_args(X&&... x) {
+    if constexpr (sizeof...(X) <= in_place) {
+      (new (data_ + size_++) tensor(static_cast<X&&>(x)), ...);
+    } else {
+      (push_back(static_cast<X&&>(x)), ...);
+    }
+  }
+  boxed_args(boxed_args const& o) {
+    for (auto const& t : o) push_back(t);
+  }
+  boxed_args(boxed_args&& o) noexcept { take(o); }
+  boxed_args& operator=(boxed_args o) noexcept {
+    clear();
+    take(o);
+    return *this;
+  }
+  ~boxed_args() { clear(); }
+
+  void push_back(tensor const& t) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    new (data_ + size_++) tensor(t);
+  }
+  void push_back(tensor&& t) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    new (data_ + size_++) tensor(static_cast<tensor&&>(t));
+  }
+  int size() const { return size_; }
+  tensor const& operator[](int i) const { return data_[i]; }
+  tensor& operator[](int i) { return data_[i]; }
+  tensor const* begin() const { return data_; }
+  tensor const* end() const { return data_ + size_; }
+
+private:
+  tensor* place() { return reinterpret_cast<tensor*>(place_); }
+  /// A tensor is one pointer: its bytes move without its constructor.
+  void take(boxed_args& o) noexcept {
+    if (o.data_ != o.place()) {
+      data_ = o.data_;
+      capacity_ = o.capacity_;
+      o.data_ = o.place();
+      o.capacity_ = in_place;
+    } else {
+      std::memcpy(place_, o.place_, sizeof place_);
+    }
+    size_ = o.size_;
+    o.size_ = 0;
+  }
+  void clear() {
+    for (int k = 0; k < size_; ++k) data_[k].~tensor();
+    size_ = 0;
+    if (data_ != place()) [[unlikely]] {
+      ::operator delete(data_);
+      data_ = place();
+      capacity_ = in_place;
+    }
+  }
+  VARVE_COLD void grow() {
+    auto* wide = static_cast<tensor*>(::operator new(sizeof(tensor) * static_cast<std::size_t>(capacity_) * 2));
+    std::memcpy(static_cast<void*>(wide), static_cast<void const*>(data_), sizeof(tensor) * static_cast<std::size_t>(size_));
+    if (data_ != place()) ::operator delete(data_);
+    data_ = wide;
+    capacity_ *= 2;
+  }
+  static constexpr int in_place = 4;
+  alignas(tensor) unsigned char place_[sizeof(tensor) * in_place];
+  tensor* data_ = place();
+  int size_ = 0;
+  int capacity_ = in_place;
+};
+
+/// The operands of a call where they lie, borrowed.
+struct operand_list {
+  tensor const* const* at;
+  int count;
+  int size() const { return count; }
+  tensor const& operator[](int i) const { return *at[i]; }
+};
+
+struct op_handle;
+struct boxed_hop;
+struct dispatch_table;
+
+/// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
+struct op_table {
+  char const* name;
+  /// Argument names, defaults and aliasing in PyTorch's notation, without the name; empty when the rules give none.
+  char const* schema;
+  int arity;
+  bool differentiable;
+  tensor (*eval)(attributes const& at, boxed_args const& x);
+  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
+  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
+  tensor (*batch)(attributes const& at, index_t n, boxed_args const& x, bool const* batched);
+  op_handle const* (*handle)();
+  /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
+  tensor (*meta)(attributes const& at, boxed_args const& x);
+  /// The kernels registered at run time; null while there are none.
+  std::atomic<dispatch_table const*>* registered;
+  /// What is kept for `vjp`, by operand.
+  saved_values saved{};
+  op_kind kind = op_kind::placeholder;
+};
+
+/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
+struct boxed_op {
+  op_table const* table;
+  attributes const* at;
+  char const* name() const { return table->name; }
+  char const* schema() const { return table->schema; }
+  /// Lowers: hands the call to the next interpreter of the thread.
+  tensor operator()(boxed_args const& x) const;
+};
+
+/// Operators by name. An operator is known once the program contains a call of it on tensors.
+struct ops {
+  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library` as `library::name`.
+  static op_table const* find(char const* name);
+  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts are `dispatch_error`.
+  template <class... X>
+  static tensor call(char const* name, X const&... x);
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/thread_state.hpp
+namespace varve {
+
+/// What a random operator does under `vmap`: it is refused, all slices see the same numbers, or each its own.
+enum class random_policy : unsigned char { error, same, different };
+/// The policy as a type, for `vmap(f, randomness::different)` (`torch.vmap`'s `randomness`).
+template <random_policy P>
+struct randomness_t {};
+struct randomness {
+  static constexpr randomness_t<random_policy::error> error{};
+  static constexpr randomness_t<random_policy::same> same{};
+  static constexpr randomness_t<random_policy::different> different{};
+};
+
+/// One interpreter on the thread's stack: it lives on the C++ stack of the transform or `mode_guard` that pushed it and links to the one below.
+struct layer {
+  layer* below = nullptr;
+  /// Position in its stack, from 1.
+  int level = 0;
+  /// Never reused: tells values of this layer from those of an earlier one at the same level.
+  std::uint64_t id = 0;
+  /// "grad", "jvp", "vmap", "mode", or what a mode calls itself: for messages and rules.
+  char const* kind = "";
+  tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
+  /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
+  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
+  /// What it does with a higher-order operator; null: it has no rule for any.
+  boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
+  /// What it works for: the user's mode, or the `dynamic_level` of a transform.
+  void* object = nullptr;
+  /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
+  dispatch_key_set keys;
+  /// Identity of the type of a mode, for rules registered for it.
+  void const* type = nullptr;
+  /// Of `grad`: were operators recorded when it was entered? If not, they are not at the levels below (FS-8).
+  bool outer_grad_mode = true;
+  /// ... and are they at its own? Of the thread that took it off its stack last.
+  bool grad_mode = true;
+  /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
+  bool is_dual_level = false;
+  /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
+  bool records = false;
+  /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
+  index_t batch_size = 0;
+  random_policy random = random_policy::error;
+};
+
+/// A stack of layers, and the key that is included while it holds one (FS-2, MD-7).
+struct layer_stack {
+  layer* top = nullptr;
+  dispatch_key key;
+};
+
+/// What replaces the values that eager nodes keep: the innermost scope of `saved_tensors_hooks` (AG-23).
+struct packed_value {
+  virtual ~packed_value() = default;
+  virtual tensor unpack() = 0;
+};
+struct saved_hooks_scope {
+  saved_hooks_scope* below = nullptr;
+  virtual packed_value* pack(tensor const& t) = 0;
+
+protected:
+  ~saved_hooks_scope() = default;
+};
+
+/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
+enum class infra_mode : unsigned char { functional, proxy, fake };
+
+/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
+struct thread_state {
+  dispatch_key_set included, excluded;
+  /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
+  layer_stack transforms{nullptr, dispatch_key::transform};
+  /// Modes switched on by `mode_guard`, last first; below them the infra slots.
+  layer_stack modes{nullptr, dispatch_key::dispatch_mode};
+  layer_stack infra[3]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
+  /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
+  layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
+  layer_stack functions{nullptr, dispatch_key::function_mode};
+  /// An `enable_mode` is on: it refuses a second one (MD-1).
+  bool single_mode = false;
+  /// What factories give when no dtype is named: set by `default_dtype_mode`.
+  dtype default_type = default_dtype;
+  std::uint64_t next_id = 0;
+  /// Are operators recorded (`torch.is_grad_enabled`)?
+  bool grad_mode = true;
+  saved_hooks_scope* saved_hooks = nullptr;
+  /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
+  bool anomaly = false, check_nan = false;
+  /// Number of the next node that this thread records.
+  std::uint64_t next_node = 1;
+
+  bool quiet() const { return !(included.bits | excluded.bits); }
+  /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
+  layer_stack* next_mode() {
+    if (modes.top) return &modes;
+    for (layer_stack& slot : infra)
+      if (slot.top) return &slot;
+    return nullptr;
+  }
+};
+inline constinit thread_local thread_state this_thread_state{};
+
+/// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).
+inline dtype get_default_dtype() { return this_thread_state.default_type; }
+
+/// An identity that no layer of any thread had before. Threads draw blocks of them.
+inline std::uint64_t next_layer_id() {
+  constexpr int block_bits = 20;
+  static std::atomic<std::uint64_t> blocks{0};
+  std::uint64_t& next = this_thread_state.next_id;
+  if ((next & ((std::uint64_t{1} << block_bits) - 1)) == 0) next = (blocks.fetch_add(1, std::memory_order_relaxed) << block_bits) + 1;
+  return next++;
+}
+
+/// Is a transform at work on this thread?
+inline bool inside_transform() {
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (!l->is_dual_level) return true;
+  return false;
+}
+
+namespace detail {
+/// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
+inline void set_top(layer_stack& stack, layer* l) {
+  thread_state& s = this_thread_state;
+  stack.top = l;
+  bool const any = stack.key == dispatch_key::dispatch_mode ? s.modes.top || s.infra[0].top || s.infra[1].top || s.infra[2].top : l != nullptr;
+  s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
+}
+} // namespace detail
+
+/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
+class popped {
+public:
+  explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
+    detail::set_top(stack_, saved_->below);
+    if (saved_->records) saved_->grad_mode = grad_mode_;
+    this_thread_state.grad_mode = grad_mode_ && saved_->outer_grad_mode;
+  }
+  popped(popped const&) = delete;
+  popped& operator=(popped const&) = delete;
+  ~popped() {
+    detail::set_top(stack_, saved_);
+    this_thread_state.grad_mode = grad_mode_;
+  }
+  layer& top() const { return *saved_; }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+  bool grad_mode_;
+};
+
+/// Takes a whole stack away for the life of the object.
+class emptied {
+public:
+  explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
+  emptied(emptied const&) = delete;
+  emptied& operator=(emptied const&) = delete;
+  ~emptied() { detail::set_top(stack_, saved_); }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Puts a layer on a stack for the life of the object.
+class pushed {
+public:
+  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
+    name(l, stack);
+    detail::set_top(stack_, &l);
+  }
+  /// Gives a layer its place and identity ahead of being pushed.
+  static void name(layer& l, layer_stack const& stack) {
+    l.below = stack.top;
+    l.level = stack.top ? stack.top->level + 1 : 1;
+    if (!l.id) l.id = next_layer_id();
+  }
+  pushed(pushed const&) = delete;
+  pushed& operator=(pushed const&) = delete;
+  ~pushed() { detail::set_top(stack_, saved_); }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+};
+
+/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before (DK-9).
+class key_guard {
+public:
+  key_guard(dispatch_key_set include, dispatch_key_set exclude) : included_(this_thread_state.included), excluded_(this_thread_state.excluded) {
+    this_thread_state.included = include;
+    this_thread_state.excluded = exclude;
+  }
+  key_guard(key_guard const&) = delete;
+  key_guard& operator=(key_guard const&) = delete;
+  ~key_guard() {
+    this_thread_state.included = included_;
+    this_thread_state.excluded = excluded_;
+  }
+
+private:
+  dispatch_key_set included_, excluded_;
+};
+/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
+struct include_keys : key_guard {
+  explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
+};
+/// Calls of this thread pass over the keys.
+struct exclude_keys : key_guard {
+  explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
+};
+/// Neither modes nor subclasses see the calls of this scope (MD-13).
+struct no_dispatch : exclude_keys {
+  no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/dispatch_table.hpp
 namespace varve {
 
 /// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to lower ones.
@@ -3087,6 +2973,49 @@ inline tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args c
 }
 
 } // namespace varve
+
+// ---- varve/core/spin_lock.hpp
+namespace varve::detail {
+
+/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in every unit. A copy is a lock
+/// of its own, so that what holds one can be copied. In constant expressions nothing is done.
+class spin_lock {
+public:
+  constexpr spin_lock() = default;
+  constexpr spin_lock(spin_lock const&) noexcept {}
+  constexpr spin_lock& operator=(spin_lock const&) noexcept { return *this; }
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    constexpr explicit held(spin_lock& l) : lock_(l) {
+      if (!std::is_constant_evaluated()) lock_.acquire();
+    }
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    constexpr ~held() {
+      if (!std::is_constant_evaluated()) lock_.busy_.clear(std::memory_order_release);
+    }
+
+  private:
+    spin_lock& lock_;
+  };
+  /// Runs `f` with the lock held.
+  template <class F>
+  constexpr void operator()(F const& f) {
+    held const on(*this);
+    f();
+  }
+
+private:
+  void acquire() {
+    while (busy_.test_and_set(std::memory_order_acquire))
+      while (busy_.test(std::memory_order_relaxed)) {} // waiting threads read only, which leaves the line to the one that holds it
+  }
+  std::atomic_flag busy_{};
+};
+
+} // namespace varve::detail
 
 // ---- varve/kernel/convert.hpp
 #include <limits>
@@ -4901,14 +4830,32 @@ struct operator_node : grad_node {
   }
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
-    if (s.packed) [[unlikely]]
-      return s.packed->unpack();
+    if (s.packed) [[unlikely]] {
+      // What hooks give back has the history that the value had.
+      tensor t = s.packed->unpack();
+      if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
+      edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+      t = t.alias();
+      if (e) t.set_history(static_cast<edge&&>(e));
+      return t;
+    }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
+  }
+  static boxed_args saved_of(grad_node& n) {
+    auto& self = static_cast<operator_node&>(n);
+    boxed_args r;
+    for (int k = 0; k < self.kept; ++k) {
+      saved_value const& s = self.saved()[k];
+      if (!s.checked) continue;
+      if (self.released) refuse_released(self.table->name);
+      r.push_back(self.unpacked(s));
+    }
+    return r;
   }
   static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
     auto& self = static_cast<operator_node&>(n);
@@ -4970,7 +4917,7 @@ struct operator_node : grad_node {
     std::strcpy(out + k, "Backward0");
   }
 };
-inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of};
+inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
 
 /// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
 template <class F>
@@ -4993,6 +4940,15 @@ struct function_node : grad_node {
     }
     return self.pullback(g, wanted);
   }
+  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
+    if constexpr (requires(F const& f) { f.saved(); }) {
+      auto& self = static_cast<function_node&>(n);
+      if (self.released) refuse_released(self.label.c_str());
+      return self.pullback.saved();
+    } else {
+      return {};
+    }
+  }
   static void release(grad_node& n) {
     auto& self = static_cast<function_node&>(n);
     self.released = true;
@@ -5008,7 +4964,7 @@ struct function_node : grad_node {
   }
 };
 template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of};
+inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
 /// Records a function of operands with the given edges; the node is the caller's to share.
 template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
@@ -5023,4718 +4979,103 @@ inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
 
 } // namespace varve::detail
 
-// ---- varve/interpreter/watched_backward.hpp
-namespace varve::detail {
-
-/// Is there a NaN among the elements? Values seen through transforms are not looked into.
-inline bool has_nan(tensor const& t) {
-  if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
-  tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
-  return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
-    if constexpr (std::is_floating_point_v<E>)
-      for (index_t k = 0; k < c.numel(); ++k)
-        if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
-    return false;
-  });
-}
-/// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
-template <class = void>
-VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
-  char label[64];
-  n.type->name(n, label);
-  std::string const where = n.extra && n.extra->call()[0] ? std::string("; it was recorded at") + n.extra->call() : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
-  auto const attempt = [&] {
-    try {
-      return n.type->backward(n, g, wanted);
-    } catch (autograd_error const& e) {
-      if (std::strstr(e.what(), "recorded")) throw;
-      throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
-    }
-  };
-  boxed_args out = attempt();
-  for (int k = 0; k < out.size(); ++k)
-    if (out[k].defined() && has_nan(out[k])) throw autograd_error((std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
-  return out;
-}
-
-} // namespace varve::detail
-
-// ---- varve/fwd.hpp
-/// @file
-/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
+// ---- varve/autograd/saved_tensors_hooks.hpp
 namespace varve {
 
-// --- pointwise: shapes broadcast, dtypes promote (torch.result_type) --------------------------------------------------------------
-inline constexpr struct add_t : promoting_operator<add_t> { static constexpr auto op_name = "add"; } add{};
-inline constexpr struct sub_t : promoting_operator<sub_t> { static constexpr auto op_name = "sub"; } sub{};
-inline constexpr struct mul_t : promoting_operator<mul_t> { static constexpr auto op_name = "mul"; } mul{};
-inline constexpr struct div_t : promoting_operator<div_t> { static constexpr auto op_name = "div"; } div{};
-inline constexpr struct pow_t : promoting_operator<pow_t> { static constexpr auto op_name = "pow"; } pow{};
-inline constexpr struct neg_t : promoting_operator<neg_t> { static constexpr auto op_name = "neg"; } neg{};
-inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr auto op_name = "abs"; } abs{};
-inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
-inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
-inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
-inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
-inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
-inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
-inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
-inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
-inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
-inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
-inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
-inline constexpr struct where_t : promoting_operator<where_t> { static constexpr auto op_name = "where"; } where{};
-inline constexpr struct lt_t : promoting_operator<lt_t> { static constexpr auto op_name = "lt"; } lt{};
-inline constexpr struct le_t : promoting_operator<le_t> { static constexpr auto op_name = "le"; } le{};
-inline constexpr struct gt_t : promoting_operator<gt_t> { static constexpr auto op_name = "gt"; } gt{};
-inline constexpr struct ge_t : promoting_operator<ge_t> { static constexpr auto op_name = "ge"; } ge{};
-inline constexpr struct eq_t : promoting_operator<eq_t> { static constexpr auto op_name = "eq"; } eq{};
-inline constexpr struct ne_t : promoting_operator<ne_t> { static constexpr auto op_name = "ne"; } ne{};
-
-// --- dtype -------------------------------------------------------------------------------------------------------------------------
-/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when nothing changes.
-inline constexpr struct to_t {
-  static constexpr auto op_name = "to";
-  template <value X, class T>
-  constexpr auto operator()(X const& x, T const& type) const;
-} to{};
-
-// --- reductions ---------------------------------------------------------------------------------------------------------------------
-/// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
-inline constexpr struct sum_t {
-  static constexpr auto op_name = "sum";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} sum{};
-/// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amax_t {
-  static constexpr auto op_name = "amax";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} amax{};
-/// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
-inline constexpr struct amin_t {
-  static constexpr auto op_name = "amin";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} amin{};
-/// Position (int64) of the first greatest element, over all elements or along one axis.
-inline constexpr struct argmax_t {
-  static constexpr auto op_name = "argmax";
-  template <value X, class... A>
-  constexpr auto operator()(X const& x, A const&... at) const;
-} argmax{};
-
-// --- contractions --------------------------------------------------------------------------------------------------------------------
-/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an operand is stored transposed.
-inline constexpr struct mm_t {
-  static constexpr auto op_name = "mm";
-  template <value A, value B, class... F>
-  constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
-} mm{};
-
-// --- views ---------------------------------------------------------------------------------------------------------------------------
-inline constexpr struct reshape_t {
-  static constexpr auto op_name = "reshape";
-  template <value X, class S>
-  constexpr auto operator()(X const& x, S const& sizes) const;
-} reshape{};
-inline constexpr struct permute_t {
-  static constexpr auto op_name = "permute";
-  template <value X, class S>
-  constexpr auto operator()(X const& x, S const& axes) const;
-} permute{};
-inline constexpr struct expand_t {
-  static constexpr auto op_name = "expand";
-  template <value X, class S>
-  constexpr auto operator()(X const& x, S const& sizes) const;
-} expand{};
-/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
-inline constexpr struct slice_t {
-  static constexpr auto op_name = "slice";
-  template <value X, class A, class... R>
-  constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
-} slice{};
-/// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
-inline constexpr struct slice_backward_t {
-  static constexpr auto op_name = "slice_backward";
-  template <value G, class S, class R>
-  constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
-} slice_backward{};
-
-/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with such a region replaced.
-inline constexpr struct as_strided_t {
-  static constexpr auto op_name = "as_strided";
-  template <value X, class S, class T, class O = ints<0>>
-  constexpr auto operator()(X const& x, S const& size, T const& stride, O const& storage_offset = {}) const;
-} as_strided{};
-inline constexpr struct as_strided_backward_t {
-  static constexpr auto op_name = "as_strided_backward";
-  template <value G, class S, class T, class O = ints<0>>
-  constexpr auto operator()(G const& g, S const& input_size, T const& stride, O const& storage_offset = {}) const;
-} as_strided_backward{};
-inline constexpr struct as_strided_scatter_t {
-  static constexpr auto op_name = "as_strided_scatter";
-  template <value X, value S, class T, class O = ints<0>>
-  constexpr auto operator()(X const& x, S const& src, T const& stride, O const& storage_offset = {}) const;
-} as_strided_scatter{};
-
-// --- joins, indexing --------------------------------------------------------------------------------------------------------------------
-inline constexpr struct cat_t {
-  static constexpr auto op_name = "cat";
-  template <class X, class A>
-  constexpr auto operator()(X const& values, A const& axis) const;
-  template <class X>
-  constexpr auto operator()(X const& values) const;
-} cat{};
-inline constexpr struct gather_t {
-  static constexpr auto op_name = "gather";
-  template <value X, class A, value I>
-  constexpr auto operator()(X const& x, A const& axis, I const& index) const;
-} gather{};
-inline constexpr struct scatter_add_t {
-  static constexpr auto op_name = "scatter_add";
-  template <value X, class A, value I, value S>
-  constexpr auto operator()(X const& x, A const& axis, I const& index, S const& source) const;
-} scatter_add{};
-inline constexpr struct one_hot_t {
-  static constexpr auto op_name = "one_hot";
-  template <value X, class N>
-  constexpr auto operator()(X const& x, N const& num_classes) const;
-} one_hot{};
-
-/// The dtype of an element type as a fact, for `to(x, type<double>)` and factories.
-template <class T>
-inline constexpr ints<static_cast<index_t>(dtype_of_type<T>())> type{};
-/// Keeps reduced dimensions with size 1: `sum(x, axis<1>, keepdim)`.
-inline constexpr ints<1> keepdim{};
-
-} // namespace varve
-
-// ---- varve/rule/broadcasting.hpp
-namespace varve {
-
-/// Equality of two facts as a fact: a type when both are types, else a `bool`.
-template <fact A, fact B>
-constexpr auto same_fact(A const& a, B const& b) {
-  if constexpr (is_ints<A> && is_ints<B>) return std::bool_constant<(A::to_dims() == B::to_dims())>{};
-  else return to_dims(a) == to_dims(b);
-}
-
-namespace detail {
-/// An attribute given by a user as a fact: `axis<1>`, an integer, a list, a flag, a dtype.
-template <class T>
-constexpr auto as_fact(T const& t) {
-  if constexpr (fact<T>) return t;
-  else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
-  else return dims(t);
-}
-inline constexpr auto identity = [](auto const& v) { return v; };
-
-/// Axes of `from` that a broadcast from `to` repeated, leading ones included.
-inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
-  dims r;
-  int const shift = from.n - to.n;
-  for (int k = 0; k < from.n; ++k)
-    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
-  return r;
-};
-} // namespace detail
-
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
-inline constexpr struct sum_to_size_t {
-  template <value G, fact S>
-  constexpr auto operator()(G const& g, S const& sizes) const {
-    return choose(
-        same_fact(shape_of(g), sizes), detail::identity,
-        [&](auto const& v) { return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes); }, g);
-  }
-} sum_to_size{};
-
-/// Repeats a value to a shape unless it has it already.
-inline constexpr struct broadcast_to_t {
-  template <value X, fact S>
-  constexpr auto operator()(X const& x, S const& sizes) const {
-    return choose(
-        same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
-  }
-} broadcast_to{};
-
-namespace detail {
-/// Two tensors of one dtype and shape, which is the common case: found without a copy of either.
-template <class A, class B>
-concept both_tensors = std::is_same_v<A, tensor> && std::is_same_v<B, tensor>;
-template <class A, class B>
-bool alike(A const& a, B const& b) {
-  return a.dtype() == b.dtype() && a.sizes() == b.sizes();
-}
-/// Gives a tangent the dtype and shape of the result it belongs to.
-template <value D, value Y>
-constexpr auto match(D const& d, Y const& y) {
-  if constexpr (both_tensors<D, Y>) {
-    if (alike(d, y)) return d;
-  }
-  return broadcast_to(to(d, type_fact(y)), shape_of(y));
-}
-/// Brings a cotangent back to the dtype and shape of the operand it belongs to.
-template <value G, value X>
-constexpr auto unmatch(G const& g, X const& x) {
-  if constexpr (both_tensors<G, X>) {
-    if (alike(g, x)) return g;
-  }
-  return to(sum_to_size(g, shape_of(x)), type_fact(x));
-}
-} // namespace detail
-
-namespace detail {
-/// Rank of an operand as its rule sees it.
-template <class V, class F>
-constexpr int logical_rank(operand<V, F> const& o) {
-  return rank_of(o.value) - static_cast<int>(static_cast<bool>(o.batched));
-}
-inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
-  dims r{sizes[0]};
-  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
-  for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
-  return r;
-};
-inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
-  dims r = sizes;
-  return r.insert(0, n[0]);
-};
-/// Axes of a value whose mapped dimension came in front.
-inline constexpr auto shifted = [](dims const& axes) {
-  dims r = axes;
-  for (int k = 0; k < r.n; ++k) ++r[k];
-  return r;
-};
-inline constexpr auto drop_first = [](dims const& sizes) {
-  dims r = sizes;
-  return r.erase(0);
-};
-template <class R, class V>
-constexpr auto rank_fact(V const& v, int less) {
-  if constexpr (is_ints<R>) return ints<R::size()>{};
-  else return dims{rank_of(v) - less};
-}
-} // namespace detail
-
-/// Rank without the mapped dimension, as a fact.
-template <class V, class F>
-constexpr auto logical_rank_fact(operand<V, F> const& o) {
-  if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
-  else return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value), ints<F::value ? 1 : 0>{});
-}
-
-/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank `rank`.
-template <class V, class F, fact R>
-constexpr auto align(operand<V, F> const& o, R const& rank) {
-  return choose(
-      o.batched, [&](auto const& v) { auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
-        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v); },
-      detail::identity, o.value);
-}
-
-/// The operand with its mapped dimension in front; one that is not mapped is repeated `n` times (a view for tensors).
-template <class V, class F, fact N>
-constexpr auto materialize(operand<V, F> const& o, N const& n) {
-  return choose(
-      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); }, o.value);
-}
-
-} // namespace varve
-
-// ---- varve/rule/pointwise.hpp
-namespace varve::rule {
-
-/// Family of operators that compute each element from the elements at the same place. The operator gives
-/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th operand
-/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
-template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
-struct pointwise {
-  static constexpr op_kind kind = op_kind::pointwise;
-  static constexpr auto schema = Conditions ? "(Tensor condition, Tensor self, Tensor other) -> Tensor" : Arity == 1 ? "(Tensor self) -> Tensor" : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor" : "(Tensor self, Tensor other, Tensor third) -> Tensor";
-  static constexpr int arity = Arity;
-  static constexpr promotion promote = P;
-  /// Number of leading operands that are truth values and take no part in promotion (`where`).
-  static constexpr int conditions = Conditions;
-  static constexpr bool differentiable = P != promotion::comparison;
-
-  /// dtype the kernel computes in.
-  static constexpr dtype compute_type(meta const* in, int) {
-    dtype t{};
-    if constexpr (Arity - Conditions == 1) t = in[Conditions].type;
-    else if constexpr (Arity - Conditions == 2) t = result_type(in[Conditions], in[Conditions + 1]);
-    else t = result_type(in[Conditions], in[Conditions + 1], in[Conditions + 2]);
-    if (P == promotion::floating && category(t) < 2) t = default_dtype;
-    return t;
-  }
-  static constexpr meta shape(attributes const&, meta const* in, int count) {
-    dims s = in[0].sizes;
-    bool numbers = in[0].number;
-    for (int k = 1; k < Arity; ++k) {
-      s = broadcast(s, in[k].sizes);
-      numbers = numbers && in[k].number;
-    }
-    return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
-  }
-
-  template <std::size_t I, class Op, value D, value Y, value... X>
-  static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
-    using R = rules<typename Op::tag>;
-    using partial = decltype(R::partial(a, y, x...));
-    if constexpr (std::is_same_v<partial, one_t>) return detail::match(d, y);
-    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::match(neg(d), y);
-    else return detail::match(mul(R::partial(a, y, x...), d), y);
-  }
-  template <std::size_t I, class Op, value G, value Y, value... X>
-  static constexpr auto vjp(arg_t<I> a, Op const&, G const& g, Y const& y, X const&... x) {
-    using R = rules<typename Op::tag>;
-    using partial = decltype(R::partial(a, y, x...));
-    auto const& operand = nth<I>(x...);
-    if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
-    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
-    else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
-  }
-  template <class Op, class N, class... O>
-  static constexpr auto batch(Op const& op, N const&, O const&... o) {
-    auto rank = on_dims([](auto const&... r) { dims m{0}; ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...); return m; }, logical_rank_fact(o)...);
-    return op(align(o, rank)...);
-  }
-};
-
-} // namespace varve::rule
-
-// ---- varve/op/add.hpp
-namespace varve {
-
-/// x + y. Linear in both operands.
-template <>
-struct rules<add_t> : rule::pointwise<2> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) { return x + y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
-};
-
-namespace detail {
-/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
-template <class Tag, int Arity>
-struct no_bool : rule::pointwise<Arity> {
-  static constexpr bool accepts_bool = false;
-  static constexpr meta shape(attributes const& at, meta const* in, int count) {
-    meta const m = rule::pointwise<Arity>::shape(at, in, count);
-    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
-    return m;
-  }
-};
-} // namespace detail
-
-/// x - y. Linear in both operands.
-template <>
-struct rules<sub_t> : detail::no_bool<sub_t, 2> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) { return x - y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
-};
-
-/// -x.
-template <>
-struct rules<neg_t> : detail::no_bool<neg_t, 1> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x) { return -x; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
-};
-
-} // namespace varve
-
-// ---- varve/rule/linear.hpp
-namespace varve::rule {
-
-/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives `shape`, `compute`, `vjp` and `batch`.
-struct linear {
-  static constexpr int arity = 1;
-  template <class Op, value D, value Y, value X>
-  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, X const&) {
-    return op(d);
-  }
-};
-
-/// Family of operators linear in each of two operands (`mm`). The operator gives `shape`, `compute`, `vjp` and `batch`.
-struct bilinear {
-  static constexpr int arity = 2;
-  template <class Op, value D, value Y, value A, value B>
-  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, A const&, B const& b) {
-    return op(d, b);
-  }
-  template <class Op, value D, value Y, value A, value B>
-  static constexpr auto jvp(arg_t<1>, Op const& op, D const& d, Y const&, A const& a, B const&) {
-    return op(a, d);
-  }
-};
-
-/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`: static values copy along it, tensors share storage,
-/// traces take its shape. Linear; the operator gives `vjp` and `batch`.
-struct view : linear {
-  static constexpr op_kind kind = op_kind::view;
-  static constexpr saved_values saved = saved_values::nothing();
-};
-
-} // namespace varve::rule
-
-namespace varve::detail {
-/// The shape rule of a view operator: the sizes of its layout.
-template <class Rules>
-constexpr meta view_shape(attributes const& at, meta const* in) {
-  return {in[0].type, Rules::layout_of(at, contiguous_layout(in[0].sizes)).sizes, in[0].number};
-}
-} // namespace varve::detail
-
-// ---- varve/op/clone.hpp
-namespace varve {
-
-/// A copy in row-major order.
-inline constexpr struct clone_t {
-  static constexpr auto op_name = "clone";
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return bound<clone_t>{}(x);
-  }
-} clone{};
-
-template <>
-struct rules<clone_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor self) -> Tensor";
-  static constexpr op_kind kind = op_kind::view;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
-  /// Static values have no memory to share; tensors are copied by `make`.
-  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
-  static tensor make(attributes const&, tensor const& x);
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&) {
-    return g;
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-/// The value itself when its elements follow one another in row-major order, else a copy.
-inline constexpr struct contiguous_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    if constexpr (std::is_same_v<X, tensor>) return !x.is_wrapped() && x.is_contiguous() ? x : tensor(clone(x));
-    else return x;
-  }
-} contiguous{};
-
-} // namespace varve
-
-// ---- varve/kernel/constant_math.hpp
-/// @file
-/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
-/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
-/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
-namespace varve::kernel::constant {
-
-using wide = long double;
-inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
-inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
-
-/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
-template <class T>
-constexpr T narrow(wide x) {
-  constexpr bool single = sizeof(T) == 4;
-  constexpr wide greatest = single ? static_cast<wide>(0x1.fffffep127) : static_cast<wide>(0x1.fffffffffffffp1023);
-  constexpr wide half_ulp = single ? static_cast<wide>(0x1p103) : static_cast<wide>(0x1p970);
-  if (x != x) return static_cast<T>(nan);
-  wide const a = x < 0 ? -x : x;
-  if (a <= greatest) return static_cast<T>(x);
-  T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
-  return x < 0 ? -r : r;
-}
-/// Whether the sign bit is set, also of zeros and NaN.
-constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
-constexpr double magnitude(double x) { return negative(x) ? -x : x; }
-constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
-
-/// 2^n for |n| <= 1022.
-constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
-constexpr wide scale(wide x, int n) {
-  for (; n > 1000; n -= 1000) x *= power_of_two(1000);
-  for (; n < -1000; n += 1000) x *= power_of_two(-1000);
-  return x * power_of_two(n);
-}
-/// Nearest integer, for arguments well inside the range of `long long`.
-constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
-
-constexpr double trunc(double x) {
-  if (!(magnitude(x) < 0x1p52)) return x;
-  return with_sign(static_cast<double>(static_cast<long long>(x)), x);
-}
-constexpr double floor(double x) {
-  double const t = constant::trunc(x);
-  return t > x ? t - 1 : t;
-}
-constexpr double ceil(double x) { return -constant::floor(-x); }
-/// To the nearest integer, ties to even.
-constexpr double round(double x) {
-  if (!(magnitude(x) < 0x1p52)) return x;
-  double const f = constant::floor(x), d = x - f;
-  double const r = d < 0.5 || (d == 0.5 && static_cast<long long>(f) % 2 == 0) ? f : f + 1;
-  return with_sign(magnitude(r), x);
-}
-
-/// x = m * 2^k with m in [1, 2), for finite x > 0.
-struct parts {
-  double m;
-  int k;
-};
-constexpr parts split(double x) {
-  int k = 0;
-  if (x < 0x1p-1022) x *= 0x1p54, k = -54;
-  auto const u = std::bit_cast<std::uint64_t>(x);
-  return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
-}
-
-/// e^x - 1 for |x| <= 0.35, by Taylor's series.
-constexpr wide expm1_series(wide r) {
-  wide s = 1;
-  for (int k = 19; k > 1; --k) s = 1 + r * s / k;
-  return r * s;
-}
-constexpr wide wide_exp(wide x) {
-  int const n = static_cast<int>(nearest(x / ln2));
-  return scale(1 + expm1_series(x - n * ln2), n);
-}
-constexpr double exp(double x) {
-  if (x != x) return x;
-  if (x > 710) return infinity;
-  if (x < -746) return 0;
-  return narrow<double>(wide_exp(x));
-}
-constexpr double expm1(double x) {
-  if (x != x || x == 0) return x;
-  if (x > 710) return infinity;
-  if (x < -50) return -1;
-  if (x > 50) return narrow<double>(wide_exp(x));
-  int const n = static_cast<int>(nearest(x / ln2));
-  wide const s = power_of_two(n);
-  return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
-}
-
-/// log((1 + s) / (1 - s)) for |s| <= 0.172.
-constexpr wide log_series(wide s) {
-  wide const z = s * s;
-  wide p = 0;
-  for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
-  return 2 * s * p;
-}
-constexpr wide wide_log(double x) { // x finite and positive
-  parts p = split(x);
-  if (p.m > 1.41421356) p.m /= 2, ++p.k;
-  return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
-}
-constexpr double log(double x) {
-  if (x != x || x == infinity) return x;
-  if (x == 0) return -infinity;
-  if (x < 0) return nan;
-  return narrow<double>(wide_log(x));
-}
-constexpr double log1p(double x) {
-  if (x != x || x == infinity || x == 0) return x;
-  if (x == -1) return -infinity;
-  if (x < -1) return nan;
-  if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
-  if (x > 0x1p60) return constant::log(x);
-  wide const u = 1 + static_cast<wide>(x);
-  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
-  int const k = p.k + (p.m > 1.41421356);
-  wide const m = scale(u, -k);
-  return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
-}
-
-/// Square root digit by digit, correctly rounded.
-constexpr double sqrt(double x) {
-  if (x != x || x == 0 || x == infinity) return x;
-  if (x < 0) return nan;
-  parts p = split(x);
-  std::uint64_t m = (std::bit_cast<std::uint64_t>(p.m) & 0xfffffffffffffu) | 0x10000000000000u; // 53 bits
-  if (p.k % 2 != 0) m *= 2, --p.k;
-  std::uint64_t root = 0, rest = 0;
-  for (int bit = 0; bit < 54; ++bit) { // 27 pairs of bits of m, then zeros: a root of 54 bits, the last for rounding
-    rest = rest << 2 | (bit < 27 ? m >> (52 - 2 * bit) & 3 : 0);
-    std::uint64_t const trial = root << 2 | 1;
-    root <<= 1;
-    if (rest >= trial) rest -= trial, root |= 1;
-  }
-  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
-  return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
-}
-
-/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
-struct quadrant {
-  wide r;
-  int q;
-};
-constexpr quadrant reduce_angle(double x) {
-  wide y = x;
-  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
-    wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
-    for (int n = 1000; n >= 0; --n)
-      while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
-  }
-  long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
-  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
-  return {r, static_cast<int>(n & 3)};
-}
-constexpr wide sin_series(wide r) {
-  wide s = 1;
-  for (int k = 20; k > 1; k -= 2) s = 1 - r * r * s / (k * (k + 1));
-  return r * s;
-}
-constexpr wide cos_series(wide r) {
-  wide s = 1;
-  for (int k = 21; k > 0; k -= 2) s = 1 - r * r * s / (k * (k + 1));
-  return s;
-}
-constexpr wide wide_sin(quadrant a) {
-  wide const v = a.q & 1 ? cos_series(a.r) : sin_series(a.r);
-  return a.q & 2 ? -v : v;
-}
-constexpr double sin(double x) {
-  if (x != x || x == 0) return x;
-  if (magnitude(x) == infinity) return nan;
-  return narrow<double>(wide_sin(reduce_angle(x)));
-}
-constexpr double cos(double x) {
-  if (x != x) return x;
-  if (magnitude(x) == infinity) return nan;
-  quadrant const a = reduce_angle(x);
-  return narrow<double>(wide_sin({a.r, (a.q + 1) & 3}));
-}
-constexpr double tan(double x) {
-  if (x != x || x == 0) return x;
-  if (magnitude(x) == infinity) return nan;
-  quadrant const a = reduce_angle(x);
-  return narrow<double>(wide_sin(a) / wide_sin({a.r, (a.q + 1) & 3}));
-}
-
-constexpr double tanh(double x) {
-  if (x != x || x == 0) return x;
-  double const a = magnitude(x);
-  if (a > 20) return with_sign(1, x);
-  wide const y = 2 * static_cast<wide>(a);
-  int const n = static_cast<int>(nearest(y / ln2));
-  wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
-  return with_sign(narrow<double>(t / (t + 2)), x);
-}
-/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
-constexpr double sigmoid(double x) {
-  if (x != x) return x;
-  if (x < -746) return 0;
-  if (x > 50) return 1;
-  wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
-  return narrow<double>((x < 0 ? e : 1) / (1 + e));
-}
-/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
-constexpr double erf(double x) {
-  if (x != x || x == 0) return x;
-  double const a = magnitude(x);
-  if (a > 6) return with_sign(1, x);
-  wide const z = static_cast<wide>(a) * a;
-  wide term = a, sum = a;
-  for (int k = 1; term > sum * 1e-21L; ++k) sum += term *= 2 * z / (2 * k + 1);
-  return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
-}
-
-/// Remainder of the truncated quotient, exact.
-constexpr double fmod(double x, double y) {
-  if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
-  double r = magnitude(x);
-  double const d = magnitude(y);
-  if (d == infinity) return x;
-  while (r >= d) {
-    int k = split(r).k - split(d).k;
-    if (scale(d, k) > r) --k;
-    r = static_cast<double>(r - scale(d, k));
-  }
-  return with_sign(r, x);
-}
-
-constexpr bool is_integer(double x) { return constant::trunc(x) == x; }
-constexpr bool is_odd(double x) { return magnitude(x) < 0x1p53 && is_integer(x) && static_cast<long long>(x) % 2 != 0; }
-constexpr double pow(double x, double y) {
-  if (y == 0 || x == 1) return 1;
-  if (x != x || y != y) return nan;
-  double const a = magnitude(x), b = magnitude(y);
-  bool const flip = negative(x) && is_odd(y);
-  if (b == infinity) return a == 1 ? 1 : (a > 1) == (y > 0) ? infinity : 0;
-  if (a == 0 || a == infinity) {
-    double const r = (a == 0) == (y > 0) ? 0 : infinity;
-    return flip ? -r : r;
-  }
-  if (x < 0 && !is_integer(y)) return nan;
-  wide const t = y * wide_log(a);
-  wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
-  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
-    r = 1;
-    for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
-    if (y < 0) r = 1 / r;
-  }
-  double const v = t > 710 ? infinity : narrow<double>(r);
-  return flip ? -v : v;
-}
-
-} // namespace varve::kernel::constant
-
-// ---- varve/kernel/arithmetic.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
-/// scalars and 0/1 in the lane type for batches; a condition is true where it is not 0.
-namespace varve::kernel {
-
-template <class T>
-concept floating = std::is_floating_point_v<T>;
-template <class T>
-concept integral = std::is_integral_v<T>;
-template <class T>
-concept arithmetic = std::is_arithmetic_v<T>;
-/// An element type with batches that is floating.
-template <class T>
-concept floating_lane = lane<T> && floating<T>;
-/// A scalar of any element type, or a batch.
-template <class V>
-concept numeric = arithmetic<V> || is_batch<V>;
-
-namespace detail {
-/// Type in which integers may overflow; itself for floating types and batches, whose instructions wrap.
-template <class T>
-struct wrapping {
-  using type = T;
-};
-template <class T>
-  requires(integral<T> && sizeof(T) >= 4)
-struct wrapping<T> {
-  using type = std::make_unsigned_t<T>;
-};
-template <class T>
-using wrapping_t = typename wrapping<T>::type;
-} // namespace detail
-
-/// a + b; logical or for `bool`.
-template <numeric V>
-constexpr V add(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
-}
-/// a - b.
-template <numeric V>
-constexpr V sub(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
-}
-/// a * b; logical and for `bool`.
-template <numeric V>
-constexpr V mul(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
-}
-/// -a.
-template <numeric V>
-constexpr V neg(V const& a) {
-  if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
-  else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
-  else return -a;
-}
-/// |a|; the smallest integer stays.
-template <arithmetic T>
-constexpr T abs(T a) {
-  if constexpr (std::is_unsigned_v<T>) return a;
-  else if constexpr (integral<T>) return a < 0 ? kernel::neg(a) : a;
-  else return constant::negative(static_cast<double>(a)) ? -a : a;
-}
-template <lane T>
-VARVE_INLINE batch<T> abs(batch<T> const& a) {
-  return library::abs(a);
-}
-/// 1, 0 or -1; 0 for NaN (as `torch.sign`).
-template <arithmetic T>
-constexpr T sign(T a) {
-  if constexpr (std::is_unsigned_v<T>) return a > 0;
-  else return static_cast<T>((a > 0) - (a < 0));
-}
-template <lane T>
-VARVE_INLINE batch<T> sign(batch<T> const& a) {
-  batch<T> const zero(T(0)), one(T(1));
-  return kernel::select<T>(a > zero, one, kernel::select<T>(a < zero, zero - one, zero));
-}
-
-/// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
-template <numeric V>
-constexpr auto lt(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
-  else return a < b;
-}
-template <numeric V>
-constexpr auto le(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a <= b);
-  else return a <= b;
-}
-template <numeric V>
-constexpr auto gt(V const& a, V const& b) {
-  return kernel::lt(b, a);
-}
-template <numeric V>
-constexpr auto ge(V const& a, V const& b) {
-  return kernel::le(b, a);
-}
-template <numeric V>
-constexpr auto eq(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a == b);
-  else return a == b;
-}
-template <numeric V>
-constexpr auto ne(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
-  else return a != b;
-}
-/// Whether a value is NaN; false for integers.
-template <numeric V>
-constexpr auto isnan(V const& a) {
-  return kernel::ne(a, a);
-}
-
-/// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
-template <arithmetic C, arithmetic T>
-constexpr T where(C c, T a, T b) {
-  return c != C(0) ? a : b;
-}
-template <lane T>
-VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const& b) {
-  return kernel::select<T>(kernel::to_mask(c), a, b);
-}
-/// The greater value; NaN if either is (`torch.maximum`).
-template <numeric V>
-constexpr V maximum(V const& a, V const& b) {
-  if constexpr (is_batch<V>) {
-    using T = element_t<V>;
-    V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
-    else return m;
-  } else return a > b || a != a ? a : b;
-}
-/// The smaller value; NaN if either is (`torch.minimum`).
-template <numeric V>
-constexpr V minimum(V const& a, V const& b) {
-  if constexpr (is_batch<V>) {
-    using T = element_t<V>;
-    V const m = kernel::select<T>(a < b, a, b);
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
-    else return m;
-  } else return a < b || a != a ? a : b;
-}
-
-/// Greatest integer <= x. Integers are returned as they are by all four roundings.
-template <arithmetic T>
-constexpr T floor(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::floor(x)) : std::floor(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> floor(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::floor(x);
-}
-/// Smallest integer >= x.
-template <arithmetic T>
-constexpr T ceil(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::ceil(x)) : std::ceil(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> ceil(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::ceil(x);
-}
-/// Towards zero.
-template <arithmetic T>
-constexpr T trunc(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::trunc(x)) : std::trunc(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> trunc(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::trunc(x);
-}
-/// Nearest integer, ties to even (`torch.round`).
-template <arithmetic T>
-constexpr T round(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::round(x)) : std::nearbyint(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> round(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::nearbyint(x);
-}
-
-/// Remainder with the sign of the dividend (`torch.fmod`). An integer divisor 0 is `value_error`, here and below.
-template <arithmetic T>
-constexpr T fmod(T a, T b) {
-  if constexpr (floating<T>) {
-    return std::is_constant_evaluated() ? static_cast<T>(constant::fmod(a, b)) : std::fmod(a, b);
-  } else {
-    if (b == 0) refuse::argument_is_invalid("fmod", "integer division by zero");
-    if constexpr (std::is_signed_v<T>)
-      if (b == T(-1)) return 0; // the smallest integer has no quotient by -1
-    return static_cast<T>(a % b);
-  }
-}
-/// Remainder with the sign of the divisor (`torch.remainder`, Python's %).
-template <arithmetic T>
-constexpr T remainder(T a, T b) {
-  T const r = kernel::fmod(a, b);
-  if constexpr (std::is_unsigned_v<T>) return r;
-  else return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
-}
-/// Quotient rounded down (`torch.floor_divide`, Python's //).
-template <arithmetic T>
-constexpr T floor_divide(T a, T b) {
-  if constexpr (floating<T>) {
-    if (b == 0) return a / b;
-    T const r = kernel::fmod(a, b);
-    T q = (a - r) / b;
-    if (r != 0 && (r < 0) != (b < 0)) q -= 1;
-    if (q == 0) return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
-    T const f = kernel::floor(q); // q is an integer but for rounding
-    return q - f > T(0.5) ? f + 1 : f;
-  } else {
-    if (b == 0) refuse::argument_is_invalid("floor_divide", "integer division by zero");
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return kernel::neg(a);
-      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
-    } else return static_cast<T>(a / b);
-  }
-}
-template <lane T>
-VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
-}
-template <lane T>
-VARVE_INLINE batch<T> remainder(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
-}
-template <lane T>
-VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::floor_divide(x, y); }, a, b);
-}
-
-} // namespace varve::kernel
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/kernel/exponential.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
-/// The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9 and 1.2e-17).
-namespace varve::kernel::exponential {
-
-template <class T>
-struct table;
-template <>
-struct table<float> {
-  using integer = std::int32_t;
-  static constexpr int mantissa_bits = 23;
-  static constexpr float to_integer = 0x1.8p23f; // added, it leaves the nearest integer in the low bits
-  static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
-  static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
-  static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
-};
-template <>
-struct table<double> {
-  using integer = std::int64_t;
-  static constexpr int mantissa_bits = 52;
-  static constexpr double to_integer = 0x1.8p52;
-  static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
-  static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
-  static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
-                                 0.00019841269863053618, 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08};
-};
-
-/// x = n ln(2) + r: `shifted` holds n in its low bits, `q` is e^r - 1.
-template <class T>
-struct reduced {
-  batch<T> shifted, q;
-};
-template <class T>
-VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
-  V const n = library::nearbyint(x * V(c::log2_e));
-  V const shifted = n + V(c::to_integer);
-#else
-  V const shifted = kernel::fma<T>(x, V(c::log2_e), V(c::to_integer));
-  V const n = shifted - V(c::to_integer);
-#endif
-  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p = V(c::p[count - 1]);
-  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
-  return {shifted, kernel::fma<T>(r * r, p, r)};
-}
-/// 2^n from a shifted n, while 2^n is a normal number.
-template <class T>
-VARVE_INLINE batch<T> power_of_two(batch<T> const& shifted) {
-  using c = table<T>;
-  return detail::shift_left<c::mantissa_bits, typename c::integer, T>(shifted, batch<T>(T(1)));
-}
-/// e^x. Results below the smallest normal number are 0.
-template <class T>
-VARVE_INLINE batch<T> exp(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  auto const y = exponential::reduce<T>(x);
-  V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
-  return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e), x * V(std::numeric_limits<T>::max())); // infinity, or NaN
-}
-/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the way.
-template <class T>
-VARVE_INLINE batch<T> expm1(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  V const low = kernel::select<T>(x < V(c::one_below), V(c::one_below), x);
-  auto const y = exponential::reduce<T>(kernel::select<T>(x > V(c::highest + 1), V(c::highest + 1), low));
-  V const s = exponential::power_of_two<T>(y.shifted - V(T(1)));
-  V const h = kernel::fma<T>(y.q, s, s - V(T(0.5)));
-  return kernel::select<T>(x == V(T(0)), x, h + h); // keeps the sign of zero
-}
-/// t / (t + 2) with t = e^(2|x|) - 1, and the sign of x: nothing cancels, so small x need no case of their own.
-template <class T>
-VARVE_INLINE batch<T> tanh(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  V const a = library::abs(x);
-  V const b = kernel::select<T>(a > V(c::tanh_is_one), V(c::tanh_is_one), a);
-  auto const y = exponential::reduce<T>(b + b);
-  V const s = exponential::power_of_two<T>(y.shifted);
-  V const t = kernel::fma<T>(y.q, s, s - V(T(1)));
-  return library::copysign(t / (t + V(T(2))), x);
-}
-/// Through e^-|x|, so that nothing overflows; below the smallest normal number 0.
-template <class T>
-VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
-  using V = batch<T>;
-  V const a = -library::abs(x);
-  auto const y = exponential::reduce<T>(a);
-  V const s = exponential::power_of_two<T>(y.shifted);
-  V const e = kernel::select<T>(a < V(table<T>::lowest), V(T(0)), kernel::fma<T>(y.q, s, s));
-  return kernel::select<T>(x < V(T(0)), e, V(T(1))) / (e + V(T(1)));
-}
-
-} // namespace varve::kernel::exponential
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/kernel/logarithm.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)], and with s = (m - 1) / (m + 1) the
-/// series 2 s + 2/3 s^3 + 2/5 s^5 + ..., whose coefficients interpolate at Chebyshev points in s^2 (errors 3e-11 and 6e-20).
-namespace varve::kernel::logarithm {
-
-template <class T>
-struct table;
-template <>
-struct table<float> {
-  using integer = std::uint32_t;
-  static constexpr int mantissa_bits = 23, bias = 128;
-  static constexpr float integer_bits = 0x1p23f; // an integer below 2^23 placed in its low bits makes it 2^23 + that integer
-  static constexpr float sqrt_half = 0.707106781f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
-  static constexpr float p[] = {0.66666666554042009f, 0.40000122211810651f, 0.28550778633191964f, 0.23331614471843498f};
-};
-template <>
-struct table<double> {
-  using integer = std::uint64_t;
-  static constexpr int mantissa_bits = 52, bias = 1024;
-  static constexpr double integer_bits = 0x1p52;
-  static constexpr double sqrt_half = 0.70710678118654752, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
-  static constexpr double p[] = {0.66666666666666663, 0.40000000000000885, 0.28571428570799784, 0.22222222392581045,
-                                 0.18181795547521137, 0.15386244737621665, 0.13268638369266825, 0.13088034850927555};
-};
-
-/// Natural logarithm: -inf at 0, NaN below, denormal numbers included.
-template <class T>
-VARVE_INLINE batch<T> log(batch<T> const& x) {
-  using c = table<T>;
-  using V = batch<T>;
-  using U = typename c::integer;
-  constexpr T infinity = std::numeric_limits<T>::infinity();
-  auto const tiny = x < V(std::numeric_limits<T>::min());
-  V const y = kernel::select<T>(tiny, x * V(c::integer_bits), x);
-  auto const shifted = detail::raw_bits<T>(y) - (std::bit_cast<U>(c::sqrt_half) - (U(c::bias) << c::mantissa_bits)); // exponent of m is 0 or -1
-  V const exponent = detail::from_raw_bits<T>((shifted >> c::mantissa_bits) | std::bit_cast<U>(c::integer_bits));
-  V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
-  V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
-  V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p(c::p[count - 1]);
-#pragma GCC unroll 8
-  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
-  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
-  V const r = kernel::fma<T>(k, V(c::ln2_high), series);
-  V const positive = kernel::select<T>(x < V(infinity), r, x);
-  return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
-}
-
-} // namespace varve::kernel::logarithm
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/kernel/math.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
-/// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
-namespace varve::kernel {
-
-/// e^x.
-template <floating T>
-constexpr T exp(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::exp(x));
-  return std::exp(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> exp(batch<T> const& x) {
-  return exponential::exp(x);
-}
-/// e^x - 1 without cancellation near 0.
-template <floating T>
-constexpr T expm1(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::expm1(x));
-  return std::expm1(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> expm1(batch<T> const& x) {
-  return exponential::expm1(x);
-}
-/// Natural logarithm.
-template <floating T>
-constexpr T log(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log(x));
-  return std::log(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> log(batch<T> const& x) {
-  return logarithm::log(x);
-}
-/// log(1 + x) without cancellation near 0.
-template <floating T>
-constexpr T log1p(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log1p(x));
-  return std::log1p(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> log1p(batch<T> const& x) {
-  return kernel::select<T>(x == batch<T>(T(0)), x, library::log1p(x)); // keeps the sign of zero
-}
-/// Sine of an angle in radians.
-template <floating T>
-constexpr T sin(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sin(x));
-  return std::sin(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> sin(batch<T> const& x) {
-  return library::sin(x);
-}
-/// Cosine of an angle in radians.
-template <floating T>
-constexpr T cos(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::cos(x));
-  return std::cos(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> cos(batch<T> const& x) {
-  return library::cos(x);
-}
-/// Tangent of an angle in radians.
-template <floating T>
-constexpr T tan(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tan(x));
-  return std::tan(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> tan(batch<T> const& x) {
-  return library::tan(x);
-}
-/// Hyperbolic tangent.
-template <floating T>
-constexpr T tanh(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tanh(x));
-  return std::tanh(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> tanh(batch<T> const& x) {
-  return exponential::tanh(x);
-}
-/// 1 / (1 + e^-x), without overflow for any x.
-template <floating T>
-constexpr T sigmoid(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sigmoid(x));
-  T const e = std::exp(x < 0 ? x : -x);
-  return (x < 0 ? e : T(1)) / (1 + e);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
-  return exponential::sigmoid(x);
-}
-/// Error function.
-template <floating T>
-constexpr T erf(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::erf(x));
-  return std::erf(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> erf(batch<T> const& x) {
-  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
-  else return library::erf(x);
-}
-/// Square root, correctly rounded; NaN below 0.
-template <floating T>
-constexpr T sqrt(T x) {
-  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sqrt(x));
-  return std::sqrt(x);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> sqrt(batch<T> const& x) {
-  return library::sqrt(x);
-}
-/// 1 / x, exactly rounded (unlike the hardware's estimate).
-template <floating T>
-constexpr T reciprocal(T x) {
-  return T(1) / x;
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> reciprocal(batch<T> const& x) {
-  return batch<T>(T(1)) / x;
-}
-
-/// x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1 (PyTorch).
-template <arithmetic T>
-constexpr T pow(T x, T y) {
-  if constexpr (floating<T>) {
-    if (std::is_constant_evaluated()) return constant::narrow<T>(constant::pow(x, y));
-    return std::pow(x, y);
-  } else {
-    if constexpr (std::is_signed_v<T>)
-      if (y < 0) return static_cast<T>(x == 1 ? 1 : x == T(-1) ? (y % 2 ? -1 : 1) : 0);
-    std::uint64_t r = 1, b = static_cast<std::uint64_t>(x);
-    for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1, b *= b)
-      if (e & 1) r *= b;
-    return static_cast<T>(r);
-  }
-}
-template <lane T>
-VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
-  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
-}
-
-} // namespace varve::kernel
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/op/mul.hpp
-namespace varve {
-
-/// x * y.
-template <>
-struct rules<mul_t> : rule::pointwise<2> {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr auto kernel(auto x, auto y) { return x * y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
-};
-
-/// x / y, always floating (torch.true_divide).
-template <>
-struct rules<div_t> : rule::pointwise<2, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
-  static constexpr auto kernel(auto x, auto y) { return x / y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
-};
-
-} // namespace varve
-
-// ---- varve/op/exp.hpp
-namespace varve {
-
-/// e to the x.
-template <>
-struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::exp(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
-};
-
-/// Natural logarithm.
-template <>
-struct rules<log_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::log(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
-};
-
-} // namespace varve
-
-// ---- varve/op/full_like.hpp
-namespace varve {
-
-namespace detail {
-/// The value under all interpreters.
-template <value X>
-constexpr auto const& base_value(X const& x) {
-  if constexpr (is_seen<X>) return base_value(x.value);
-  else return x;
-}
-} // namespace detail
-
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
-inline constexpr struct full_like_t {
-  template <value X, number N>
-  constexpr auto operator()(X const& x, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(shape_of(x)), v); }) return B::full_on(detail::base_value(x), to_dims(shape_of(x)), v);
-    else return of_shape(x, shape_of(x), v);
-  }
-  /// ... of another shape.
-  template <value X, fact S, number N>
-  static constexpr auto of_shape(X const& x, S const& sizes, N v) {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(sizes), v); }) return B::full_on(detail::base_value(x), to_dims(sizes), v);
-    else return made(x, B::full(sizes, type_fact(x), v));
-  }
-
-private:
-  template <class X, class R>
-  static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
-    return r;
-  }
-} full_like{};
-
-/// Zeros with the shape and dtype of another value.
-inline constexpr struct zeros_like_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return full_like(x, 0);
-  }
-} zeros_like{};
-
-/// Zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
-inline constexpr struct new_zeros_t {
-  template <value X, fact S>
-  constexpr auto operator()(X const& x, S const& sizes) const {
-    return full_like.of_shape(x, sizes, 0);
-  }
-} new_zeros{};
-
-/// Ones with the shape and dtype of another value.
-inline constexpr struct ones_like_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return full_like(x, 1);
-  }
-} ones_like{};
-
-} // namespace varve
-
-// ---- varve/op/compare.hpp
-namespace varve {
-
-namespace detail {
-using comparison = rule::pointwise<2, promotion::comparison>;
-} // namespace detail
-
-/// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
-template <>
-struct rules<lt_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
-};
-/// x <= y.
-template <>
-struct rules<le_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
-};
-/// x > y.
-template <>
-struct rules<gt_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
-};
-/// x >= y.
-template <>
-struct rules<ge_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
-};
-/// x == y.
-template <>
-struct rules<eq_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
-};
-/// x != y; true with NaN.
-template <>
-struct rules<ne_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
-};
-
-} // namespace varve
-
-// ---- varve/op/where.hpp
-namespace varve {
-
-/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a product with 0.
-template <>
-struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
-  static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
-  static constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
-  template <class Op>
-  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
-    return where(c, detail::match(d, r), 0);
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<2>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
-    return where(c, 0, detail::match(d, r));
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const&, value auto const&, value auto const& r, auto const&...) {
-    return mul(r, 0);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c, value auto const& x, auto const&) {
-    return detail::unmatch(where(c, g, 0), x);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<2>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&, value auto const& y) {
-    return detail::unmatch(where(c, 0, g), y);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&...) {
-    return detail::unmatch(mul(g, 0), c);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/op/relu.hpp
-namespace varve {
-
-/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
-template <>
-struct rules<relu_t> : rule::pointwise<1> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {
-    return where(gt(y, 0), d, 0);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const&) {
-    return where(gt(y, 0), g, 0);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/op/sigmoid.hpp
-namespace varve {
-
-/// 1 / (1 + e^-x).
-template <>
-struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
-};
-
-} // namespace varve
-
-// ---- varve/op/sin.hpp
-namespace varve {
-
-/// Sine of radians.
-template <>
-struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::sin(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
-};
-
-/// Cosine of radians.
-template <>
-struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::cos(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
-};
-
-} // namespace varve
-
-// ---- varve/op/sqrt.hpp
-namespace varve {
-
-/// Square root; NaN below 0.
-template <>
-struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::sqrt(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return div(0.5, y); }
-};
-
-} // namespace varve
-
-// ---- varve/op/tanh.hpp
-namespace varve {
-
-/// Hyperbolic tangent.
-template <>
-struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::tanh(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return sub(1, mul(y, y)); }
-};
-
-} // namespace varve
-
-// ---- varve/op/in_place.hpp
-namespace varve {
-
-/// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
-/// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
-/// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
-template <class Tag>
-struct in_place {
-  template <value... Y>
-  tensor const& operator()(tensor const& x, Y const&... y) const {
-    bound<Tag>{}(x, y...);
-    return x;
-  }
-};
-/// x becomes y, converted.
-inline constexpr struct copy__t : in_place<copy__t> { static constexpr auto op_name = "copy_"; } copy_{};
-inline constexpr struct add__t : in_place<add__t> { static constexpr auto op_name = "add_"; } add_{};
-inline constexpr struct sub__t : in_place<sub__t> { static constexpr auto op_name = "sub_"; } sub_{};
-inline constexpr struct mul__t : in_place<mul__t> { static constexpr auto op_name = "mul_"; } mul_{};
-inline constexpr struct div__t : in_place<div__t> { static constexpr auto op_name = "div_"; } div_{};
-inline constexpr struct neg__t : in_place<neg__t> { static constexpr auto op_name = "neg_"; } neg_{};
-inline constexpr struct exp__t : in_place<exp__t> { static constexpr auto op_name = "exp_"; } exp_{};
-inline constexpr struct sin__t : in_place<sin__t> { static constexpr auto op_name = "sin_"; } sin_{};
-inline constexpr struct cos__t : in_place<cos__t> { static constexpr auto op_name = "cos_"; } cos_{};
-inline constexpr struct tanh__t : in_place<tanh__t> { static constexpr auto op_name = "tanh_"; } tanh_{};
-inline constexpr struct sqrt__t : in_place<sqrt__t> { static constexpr auto op_name = "sqrt_"; } sqrt_{};
-inline constexpr struct sigmoid__t : in_place<sigmoid__t> { static constexpr auto op_name = "sigmoid_"; } sigmoid_{};
-inline constexpr struct relu__t : in_place<relu__t> { static constexpr auto op_name = "relu_"; } relu_{};
-
-namespace detail {
-/// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& sizes, dtype result) {
-  if (x.is_inference() && !this_thread_inference)
-    throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
-  if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
-  if (category(result) > category(x.dtype()))
-    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
-  dims const &s = x.sizes(), &st = x.strides();
-  for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
-}
-template <class = void>
-VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
-  tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
-  tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
-  dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
-  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
-  x.bump_version();
-  return x;
-}
-/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
-VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
-  tensor const& self = *x[0];
-  kernel::loop const loop = f.loops[static_cast<int>(self.dtype())];
-  void const* in[4];
-  bool alike = loop && self.is_contiguous();
-  for (int k = 0; alike && k < f.arity; ++k) {
-    alike = x[k]->dtype() == self.dtype() && x[k]->is_contiguous() && x[k]->sizes() == self.sizes() && (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
-    in[k] = x[k]->raw();
-  }
-  if (!alike) return false;
-  if (self.numel() > 0) loop(static_cast<std::size_t>(self.numel()), self.raw(), in);
-  self.bump_version();
-  return true;
-}
-/// The rules of an operator that writes what another computes.
-template <class Functional>
-struct mutation {
-  using F = rules<Functional>;
-  static constexpr op_kind kind = op_kind::mutation;
-  static constexpr int arity = F::arity;
-  static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
-  static constexpr saved_values saved = F::saved;
-  /// The schema: operand 0 is written and returned.
-  static constexpr int mutated = 0;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  /// The operands' derivatives are those of the functional operator, at the values from before.
-  template <std::size_t I, class Op, value G, value... X>
-  static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, X const&... y_and_x) {
-    return F::vjp(i, bound<Functional>{}, g, y_and_x...);
-  }
-  template <std::size_t I, class Op, value D, value... X>
-  static constexpr auto jvp(arg_t<I> i, Op const&, D const& d, X const&... y_and_x) {
-    return F::jvp(i, bound<Functional>{}, d, y_and_x...);
-  }
-  template <class Op, class N, class X, class... O>
-  static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
-    return op(x.value, align(o, logical_rank_fact(x))...);
-  }
-  template <class... Y>
-  static tensor make(attributes const&, tensor const& x, Y const&... y) {
-    meta const in[] = {meta_of(x), meta_of(y)...};
-    meta const m = F::shape({}, in, arity);
-    check_in_place(Functional::op_name, x, m.sizes, m.type);
-    tensor const* const operands[] = {&x, &y...};
-    return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
-  }
-};
-} // namespace detail
-
-template <>
-struct rules<copy__t> {
-  static constexpr op_kind kind = op_kind::mutation;
-  static constexpr auto schema = "(Tensor(a!) self, Tensor src) -> Tensor(a!)";
-  static constexpr int arity = 2;
-  static constexpr int mutated = 0;
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
-    return full_like(g, 0);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return detail::unmatch(g, source);
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return full_like(d, 0);
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
-    return detail::match(d, y);
-  }
-  template <class Op, class N, class X, class O>
-  static constexpr auto batch(Op const& op, N const&, X const& x, O const& o) {
-    return op(x.value, align(o, logical_rank_fact(x)));
-  }
-  template <class Y>
-  static tensor make(attributes const&, tensor const& x, Y const& y) {
-    detail::check_in_place("copy_", x, y.sizes(), dtype::bool_);
-    return detail::write_into(x, y);
-  }
-};
-template <>
-struct rules<add__t> : detail::mutation<add_t> {};
-template <>
-struct rules<sub__t> : detail::mutation<sub_t> {};
-template <>
-struct rules<mul__t> : detail::mutation<mul_t> {};
-template <>
-struct rules<div__t> : detail::mutation<div_t> {};
-template <>
-struct rules<neg__t> : detail::mutation<neg_t> {};
-template <>
-struct rules<exp__t> : detail::mutation<exp_t> {};
-template <>
-struct rules<sin__t> : detail::mutation<sin_t> {};
-template <>
-struct rules<cos__t> : detail::mutation<cos_t> {};
-template <>
-struct rules<tanh__t> : detail::mutation<tanh_t> {};
-template <>
-struct rules<sqrt__t> : detail::mutation<sqrt_t> {};
-template <>
-struct rules<sigmoid__t> : detail::mutation<sigmoid_t> {};
-template <>
-struct rules<relu__t> : detail::mutation<relu_t> {};
-
-/// Every element becomes one number.
-inline constexpr struct fill__t {
-  template <number N>
-  tensor const& operator()(tensor const& x, N v) const {
-    return copy_(x, v);
-  }
-} fill_{};
-inline constexpr struct zero__t {
-  template <class T>
-  T const& operator()(T const& x) const {
-    return copy_(x, 0);
-  }
-} zero_{};
-
-inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
-
-} // namespace varve
-
-// ---- varve/interpreter/engine.hpp
-namespace varve {
-
-namespace detail {
-/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that follow them have, later ones first (AG-5).
-/// Runs may nest and may share nodes between threads: what a run knows of a node is its own. (A template, so that the header alone instantiates no operator.)
-template <class T = tensor>
-class backward_run {
+/// In this scope every tensor that eager nodes keep for their backward pass goes through `pack(tensor)`, whose result, of any type, is kept in its place; `unpack(result)`
+/// gives the tensor back when it is needed, each time it is (AG-23). The innermost scope counts. Not inside or around `grad`, `vjp`, `jacrev`: `transform_error` (TR-25).
+template <class Pack, class Unpack>
+class saved_tensors_hooks final : public saved_hooks_scope {
 public:
-  /// `keep`: saved values are kept for another run.
-  explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
-    current() = this;
-    mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
-    tasks_.clear();
-    ready_.clear();
-    open_.clear();
+  saved_tensors_hooks(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      if (l->records) throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not support them (TR-25)");
+    below = this_thread_state.saved_hooks;
+    this_thread_state.saved_hooks = this;
   }
-  backward_run(backward_run const&) = delete;
-  backward_run& operator=(backward_run const&) = delete;
-  ~backward_run() {
-    current() = outer_;
-    if (owns_marks_) marks_taken().clear(std::memory_order_release);
-    for (auto& t : tasks_) delete t.rest;
-    tasks_.clear();
-    if (tasks_.capacity() <= 4096) mine_.swap(spare());
-  }
+  saved_tensors_hooks(saved_tensors_hooks const&) = delete;
+  saved_tensors_hooks& operator=(saved_tensors_hooks const&) = delete;
+  ~saved_tensors_hooks() { this_thread_state.saved_hooks = below; }
 
-  /// The cotangent of a result joins.
-  void seed(edge const& e, T const& g) {
-    roots_.push_back(e);
-    std::uint32_t const k = discover(e.to());
-    give(k, e.nr(), g);
-  }
-  /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
-  int capture(edge const& e) {
-    captures_.push_back({e, {}, false});
-    return static_cast<int>(captures_.size()) - 1;
-  }
-  T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
-  bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
-
-  void run() {
-    if (!captures_.empty()) find_needed();
-    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) make_ready(k);
-    while (!ready_.empty()) {
-      std::uint32_t const k = take_ready();
-      grad_node& n = *tasks_[k].at;
-      boxed_args g(static_cast<T&&>(tasks_[k].first));
-      if (n.results > 1) take_rest(tasks_[k], g);
-      if (n.extra) n.extra->arrived(n, g);
-      if (tasks_[k].is_captured) hand_out(n, g);
-      boxed_args const out = tasks_[k].needed ? cotangents_of_operands(n, g) : boxed_args();
-      for (int i = 0; i < n.count; ++i) {
-        if (!n.next[i]) continue;
-        std::uint32_t const to = find(n.next[i].to());
-        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
-        if (--tasks_[to].waiting == 0) make_ready(to);
-      }
-    }
-  }
-
-  /// The node that this thread is running; null outside.
-  static grad_node*& this_node() {
-    static constinit thread_local grad_node* n = nullptr;
-    return n;
-  }
-  /// Will the run of this thread execute a node (AG-6)? False outside of one.
-  static bool will_execute(grad_node* n) {
-    backward_run* const r = current();
-    if (!r) return false;
-    std::uint32_t const k = r->find(n);
-    return k != none && r->tasks_[k].needed;
-  }
-  bool keeps() const { return keep_; }
-  /// Does a node take part: will gradients arrive there?
-  bool reaches(grad_node* n) const {
-    std::uint32_t const k = find(n);
-    return k != none && tasks_[k].wanted();
-  }
-  /// Tells this run from all others.
-  std::uint64_t id() const { return id_; }
-  static backward_run*& current() {
-    static constinit thread_local backward_run* r = nullptr;
-    return r;
+  packed_value* pack(tensor const& t) override {
+    using P = decltype(pack_(t));
+    struct kept final : packed_value {
+      P value;
+      Unpack unpack_fn;
+      kept(P&& v, Unpack const& u) : value(static_cast<P&&>(v)), unpack_fn(u) {}
+      tensor unpack() override { return unpack_fn(value); }
+    };
+    return new kept(pack_(t), unpack_);
   }
 
 private:
-  boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
-    constexpr int usual = 16;
-    bool few[usual];
-    std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
-    bool* const wanted = many ? many.get() : few;
-    bool const all = captures_.empty();
-    for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
-    if (n.extra) n.extra->before(n, g);
-    grad_node* const above = this_node();
-    this_node() = &n;
-    struct restore {
-      grad_node* n;
-      ~restore() { this_node() = n; }
-    } const leave{above};
-    boxed_args out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
-    if (n.extra) n.extra->after(n, out, g);
-    if (!keep_) n.type->release(n);
-    return out;
-  }
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-  struct task {
-    grad_node* at;
-    T first;                     // the cotangent of result 0
-    boxed_args* rest = nullptr;  // of the others, from 1 on
-    std::uint32_t waiting = 0;
-    bool needed = true, is_captured = false;
-    bool wanted() const { return needed || is_captured; }
-  };
-  struct capture_t {
-    edge at;
-    T value;
-    bool reached;
-  };
-  /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
-  static std::atomic_flag& marks_taken() {
-    static std::atomic_flag taken = ATOMIC_FLAG_INIT;
-    return taken;
-  }
-  std::uint32_t find(grad_node* n) const {
-    if (owns_marks_) {
-      std::uint32_t const k = n->mark.load(std::memory_order_relaxed);
-      return k < tasks_.size() && tasks_[k].at == n ? k : none;
-    }
-    if (index_.empty()) return none;
-    return index_[place_of(n)].task;
-  }
-  std::uint32_t add_task(grad_node* n) {
-    auto const k = static_cast<std::uint32_t>(tasks_.size());
-    tasks_.push_back({n, {}});
-    if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
-    else insert(n, k);
-    return k;
-  }
-  /// Where a node is, or would be, in the index: open addressing, at most half full.
-  std::size_t place_of(grad_node* n) const {
-    std::size_t at = (reinterpret_cast<std::uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15u & (index_.size() - 1);
-    while (index_[at].at && index_[at].at != n) at = (at + 1) & (index_.size() - 1);
-    return at;
-  }
-  void insert(grad_node* n, std::uint32_t k) {
-    if (index_.size() < 2 * tasks_.size()) {
-      index_.assign(index_.empty() ? 64 : 2 * index_.size(), {});
-      for (std::uint32_t i = 0; i < k; ++i) index_[place_of(tasks_[i].at)] = {tasks_[i].at, i};
-    }
-    index_[place_of(n)] = {n, k};
-  }
-  /// Nodes that may run, as a heap: the latest is on top.
-  bool earlier(std::size_t a, std::size_t b) const { return tasks_[ready_[a]].at->sequence < tasks_[ready_[b]].at->sequence; }
-  void exchange(std::size_t a, std::size_t b) {
-    std::uint32_t const k = ready_[a];
-    ready_[a] = ready_[b];
-    ready_[b] = k;
-  }
-  void make_ready(std::uint32_t k) {
-    ready_.push_back(k);
-    for (std::size_t at = ready_.size() - 1; at > 0 && earlier((at - 1) / 2, at); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
-  }
-  std::uint32_t take_ready() {
-    std::uint32_t const k = ready_[0];
-    ready_[0] = ready_.back();
-    ready_.pop_back();
-    for (std::size_t at = 0;;) {
-      std::size_t child = 2 * at + 1;
-      if (child >= ready_.size()) return k;
-      if (child + 1 < ready_.size() && earlier(child, child + 1)) ++child;
-      if (!earlier(at, child)) return k;
-      exchange(at, child);
-      at = child;
-    }
-  }
-  /// Counts for every node what must run before it.
-  std::uint32_t discover(grad_node* root) {
-    if (std::uint32_t const k = find(root); k != none) return k;
-    std::uint32_t const first = add_task(root);
-    open_.push_back(root);
-    while (!open_.empty()) {
-      grad_node* const n = open_.back();
-      open_.pop_back();
-      for (int i = 0; i < n->count; ++i) {
-        grad_node* const to = n->next[i].to();
-        if (!to) continue;
-        std::uint32_t k = find(to);
-        if (k == none) {
-          k = add_task(to);
-          open_.push_back(to);
-        }
-        ++tasks_[k].waiting;
-      }
-    }
-    return first;
-  }
-  /// What leads to a capture, found from the leaves on.
-  void find_needed() {
-    for (auto& t : tasks_) t.needed = false;
-    for (auto& c : captures_)
-      if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
-    std::vector<std::pair<std::uint32_t, int>> path;
-    std::vector<char> seen(tasks_.size(), 0);
-    for (auto const& r : roots_) path.push_back({find(r.to()), 0});
-    while (!path.empty()) {
-      auto& [k, i] = path.back();
-      grad_node* const n = tasks_[k].at;
-      seen[k] = 1;
-      if (i == n->count) {
-        std::uint32_t const done = k;
-        for (int j = 0; j < n->count; ++j)
-          if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
-        path.pop_back();
-        continue;
-      }
-      grad_node* const to = n->next[i++].to();
-      if (!to) continue;
-      std::uint32_t const child = find(to);
-      if (!seen[child]) path.push_back({child, 0});
-    }
-  }
-  void give(std::uint32_t k, std::uint32_t nr, T const& g) {
-    T* sum = &tasks_[k].first;
-    if (nr > 0) [[unlikely]] {
-      if (!tasks_[k].rest) tasks_[k].rest = new boxed_args;
-      while (tasks_[k].rest->size() < static_cast<int>(nr)) tasks_[k].rest->push_back(tensor());
-      sum = &(*tasks_[k].rest)[static_cast<int>(nr) - 1];
-    }
-    if (!sum->defined()) *sum = g;
-    else if (sum->is_unique() && is_plain(*sum) && is_plain(g) && sum->is_contiguous() && sum->dtype() == g.dtype() && sum->sizes() == g.sizes()) add_(*sum, g); // nobody else sees it
-    else *sum = T(add(static_cast<T const&>(*sum), g));
-  }
-  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
-  static void take_rest(task& t, boxed_args& g) {
-    int const n = t.at->results - 1;
-    for (int i = 0; i < n; ++i) g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
-    delete t.rest;
-    t.rest = nullptr;
-  }
-  void hand_out(grad_node& n, boxed_args& g) {
-    for (auto& c : captures_)
-      if (c.at.to() == &n) c.value = g[static_cast<int>(c.at.nr())];
-  }
-
-  bool keep_, owns_marks_;
-  std::uint64_t id_ = next_layer_id();
-  backward_run* outer_;
-  /// Memory that the runs of a thread use one after the other.
-  struct lists {
-    std::vector<task> tasks;
-    std::vector<std::uint32_t> ready;
-    std::vector<grad_node*> open;
-    void swap(lists& o) {
-      tasks.swap(o.tasks);
-      ready.swap(o.ready);
-      open.swap(o.open);
-    }
-  };
-  static lists& spare() {
-    thread_local lists l;
-    return l;
-  }
-  lists mine_;
-  std::vector<task>& tasks_ = mine_.tasks;
-  std::vector<std::uint32_t>& ready_ = mine_.ready;
-  std::vector<grad_node*>& open_ = mine_.open;
-  struct indexed {
-    grad_node* at = nullptr;
-    std::uint32_t task = none;
-  };
-  std::vector<indexed> index_;
-  std::vector<edge> roots_;
-  std::vector<capture_t> captures_;
+  Pack pack_;
+  Unpack unpack_;
 };
-} // namespace detail
+/// The hooks of this thread are off: values are kept as they are.
+class disable_saved_tensors_hooks {
+public:
+  disable_saved_tensors_hooks() : before_(this_thread_state.saved_hooks) { this_thread_state.saved_hooks = nullptr; }
+  disable_saved_tensors_hooks(disable_saved_tensors_hooks const&) = delete;
+  disable_saved_tensors_hooks& operator=(disable_saved_tensors_hooks const&) = delete;
+  ~disable_saved_tensors_hooks() { this_thread_state.saved_hooks = before_; }
+
+private:
+  saved_hooks_scope* before_;
+};
 
 } // namespace varve
 
-// ---- varve/autograd/hooks.hpp
+// ---- varve/dispatch/boxed_function.hpp
 namespace varve {
 
-/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
-using tensor_hook = shared_function<tensor(tensor const&)>;
-using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
-using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
-using leaf_hook = shared_function<void(tensor const& leaf)>;
-
-namespace detail {
-/// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
-template <class = void>
-struct hook_list {
-  struct of_tensor {
-    std::uint64_t id;
-    std::uint32_t nr;
-    tensor_hook f;
-  };
+template <class Signature>
+class shared_function;
+/// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would cost every unit that includes this, used or not.)
+template <class R, class... A>
+class shared_function<R(A...)> {
+public:
+  shared_function() = default;
   template <class F>
-  struct of_node {
-    std::uint64_t id;
-    F f;
-  };
-  std::uint64_t next = 1;
-  std::vector<of_tensor> tensors;
-  std::vector<of_node<node_pre_hook>> before;
-  std::vector<of_node<node_post_hook>> after;
-  std::vector<of_node<shared_function<void(grad_node&)>>> accumulated;
-
-  void remove(std::uint64_t id) {
-    auto const is = [id](auto const& h) { return h.id == id; };
-    std::erase_if(tensors, is);
-    std::erase_if(before, is);
-    std::erase_if(after, is);
-    std::erase_if(accumulated, is);
-  }
-};
-/// What is attached to a node on need.
-template <class = void>
-struct node_extra : grad_node_extra {
-  std::shared_ptr<hook_list<>> hooks = std::make_shared<hook_list<>>();
-  std::vector<tensor> retained;   // by result
-  std::vector<bool> retains;
-  std::string where;
-
-  static node_extra& of(grad_node& n) {
-    if (!n.extra) n.extra = new node_extra;
-    return static_cast<node_extra&>(*n.extra);
-  }
-  void arrived(grad_node&, boxed_args& g) override {
-    auto const list = hooks->tensors; // a hook may remove itself
-    for (auto const& h : list) {
-      tensor& at = g[static_cast<int>(h.nr)];
-      if (!at.defined()) continue;
-      tensor const r = h.f(at);
-      if (!r.defined()) continue;
-      if (!(r.sizes() == at.sizes())) refuse::shapes_do_not_match("tensor hook (its result and the gradient)", r.sizes(), at.sizes());
-      if (r.dtype() != at.dtype()) throw dtype_error((std::string("varve: tensor hook: a gradient of ") + name(at.dtype()) + " was replaced by one of " + name(r.dtype())).c_str());
-      at = r;
-    }
-    for (std::size_t k = 0; k < retains.size(); ++k)
-      if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
-  }
-  void before(grad_node&, boxed_args& g) override {
-    auto const list = hooks->before;
-    for (auto const& h : list) h.f(g);
-  }
-  void after(grad_node& n, boxed_args& out, boxed_args const& g) override {
-    auto const done = hooks->accumulated;
-    for (auto const& h : done) h.f(n);
-    auto const list = hooks->after;
-    for (auto const& h : list) h.f(out, g);
-  }
-  void retain(std::uint32_t nr) {
-    if (retains.size() <= nr) {
-      retains.resize(nr + 1);
-      retained.resize(nr + 1);
-    }
-    retains[nr] = true;
-  }
-  bool release_retained(std::uint32_t nr) override {
-    bool const was = nr < retains.size() && retains[nr];
-    if (was) {
-      retains[nr] = false;
-      retained[nr] = tensor();
-    }
-    return was;
-  }
-  tensor const* retained_at(std::uint32_t nr) const override { return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr; }
-  char const* call() const override { return where.c_str(); }
-};
-} // namespace detail
-
-/// Removes a hook when told to; more than once does no harm (AG-13). It may outlive the tensor.
-class hook_handle {
-public:
-  hook_handle() = default;
-  hook_handle(std::shared_ptr<detail::hook_list<>> const& list, std::uint64_t id) : list_(list), id_(id) {}
-  template <class = void>
-  void remove() {
-    if (auto const l = list_.lock()) l->remove(id_);
-    list_.reset();
-  }
-
-private:
-  std::weak_ptr<detail::hook_list<>> list_;
-  std::uint64_t id_ = 0;
-};
-
-namespace autograd {
-/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient of a leaf. Null where there is none.
-class node {
-public:
-  node() = default;
-  explicit node(grad_node* n) : keep_(n, 0) {}
-
-  explicit operator bool() const { return static_cast<bool>(keep_); }
-  /// "MulBackward0", "AccumulateGrad", "CopySlices".
-  std::string name() const {
-    char text[64];
-    keep_.to()->type->name(*keep_.to(), text);
-    return text;
-  }
-  /// Nodes of a thread are numbered in the order they were recorded.
-  std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
-  /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
-  std::vector<std::pair<node, int>> next_functions() const {
-    std::vector<std::pair<node, int>> r;
-    for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
-    return r;
-  }
-  /// Called with the gradients of the node's results before it runs; it may change them.
-  template <class F>
-  hook_handle register_prehook(F f) const {
-    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
-    l->before.push_back({l->next, node_pre_hook(std::move(f))});
-    return {l, l->next++};
-  }
-  /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
-  template <class F>
-  hook_handle register_hook(F f) const {
-    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
-    l->after.push_back({l->next, node_post_hook(std::move(f))});
-    return {l, l->next++};
-  }
-  friend bool operator==(node const& a, node const& b) { return a.keep_.to() == b.keep_.to(); }
-  grad_node* get() const { return keep_.to(); }
-
-private:
-  edge keep_;
-};
-/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor (AG-3).
-struct gradient_edge {
-  autograd::node node;
-  int output_nr = 0;
-};
-} // namespace autograd
-
-} // namespace varve
-
-// ---- varve/autograd/anomaly.hpp
-#if defined(__has_include)
-#if __has_include(<execinfo.h>)
-#include <execinfo.h>
-#endif
-#endif
-
-namespace varve {
-
-/// In this scope every recorded operator remembers the C++ calls it came from, and a backward pass in such a scope that fails, or finds a NaN while `check_nan`, names the
-/// operator and those calls, and the backward passes in which it was recorded itself (AG-22). Function names appear in programs linked with `-rdynamic`; else addresses, for
-/// `addr2line`. Slow: for finding a fault.
-class anomaly_mode {
-public:
-  explicit anomaly_mode(bool check_nan = true) : before_{this_thread_state.anomaly, this_thread_state.check_nan} {
-    this_thread_state.anomaly = true;
-    this_thread_state.check_nan = check_nan;
-  }
-  anomaly_mode(anomaly_mode const&) = delete;
-  anomaly_mode& operator=(anomaly_mode const&) = delete;
-  ~anomaly_mode() {
-    this_thread_state.anomaly = before_[0];
-    this_thread_state.check_nan = before_[1];
-  }
-
-private:
-  bool before_[2];
-};
-
-namespace detail {
-/// The calls that led here, a line each.
-template <class = void>
-std::string call_site() {
-  std::string r;
-#if defined(__has_include)
-#if __has_include(<execinfo.h>)
-  void* frames[32];
-  int const n = ::backtrace(frames, 32);
-  char** const names = ::backtrace_symbols(frames, n);
-  for (int k = 1; names && k < n; ++k) r += std::string("\n    ") + names[k];
-  std::free(static_cast<void*>(names));
-#endif
-#endif
-  return r.empty() ? std::string(" (unknown on this platform)") : r;
-}
-/// Writes into a fresh node where it was recorded, and during whose backward pass.
-template <class = void>
-void note_call(grad_node& n) {
-  std::string where = call_site<>();
-  if (grad_node const* const parent = backward_run<>::this_node()) {
-    where += "\n  while " + autograd::node(const_cast<grad_node*>(parent)).name() + " ran backward";
-    if (parent->extra) where += std::string(", which was recorded at") + parent->extra->call();
-  }
-  node_extra<>::of(n).where = where;
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/dispatch/composite.hpp
-namespace varve {
-
-namespace detail {
-/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
-inline bool public_calls_are_watched() {
-  thread_state const& s = this_thread_state;
-  return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
-}
-
-template <class A>
-inline constexpr bool is_dynamic_operand = [] {
-  if constexpr (value<A>) return is_tensor_base<base_of<A>> && level_of<A> == 0;
-  else return false;
-}();
-
-/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
-template <class Tag, class... A>
-struct public_call : op_table {
-  std::tuple<A const&...> arguments;
-
-  template <std::size_t K>
-  using argument = std::tuple_element_t<K, std::tuple<A...>>;
-  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
-
-  tensor run() {
-    boxed_args x;
-    attributes at;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
-      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
-        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
-      }
-    };
-    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
-    return call_boxed({this, &at}, x);
-  }
-
-private:
-  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
-  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
-    auto const* self = static_cast<public_call const*>(op.table);
-    int k = 0;
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
-        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
-        else return std::get<I>(self->arguments);
-      };
-      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
-      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
-    }(std::index_sequence_for<A...>{});
-  }
-  static constexpr dispatch_table make_table() {
-    dispatch_table t = unregistered;
-    for (auto& f : t.at) f = {&body};
-    place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
-    place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
-    t.stops = dispatch_key_set::full();
-    return t;
-  }
-  static constexpr dispatch_table kernels = make_table();
-  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
-};
-} // namespace detail
-
-/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
-template <class Tag>
-struct composite_operator {
-  template <class... A>
-  constexpr auto operator()(A const&... a) const {
-    if constexpr ((detail::is_dynamic_operand<A> || ...))
-      if (detail::public_calls_are_watched()) [[unlikely]]
-        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
-    if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
-    else return Tag::body(a...);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/op/to.hpp
-namespace varve {
-
-/// Converts the dtype; floating to integer truncates toward zero, anything to bool is `!= 0`. Attribute {dtype}.
-template <>
-struct rules<to_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr op_kind kind = op_kind::convert;
-  static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number}; }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return to(g, type_fact(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-template <value X, class T>
-constexpr auto to_t::operator()(X const& x, T const& type) const {
-  auto t = detail::as_fact(type);
-  return choose(
-      same_fact(type_fact(x), t), detail::identity, [&](auto const& v) { return bind<to_t>(t)(v); }, x);
-}
-
-} // namespace varve
-
-// ---- varve/op/reshape.hpp
-namespace varve {
-
-namespace detail {
-/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks; each new dimension must lie within one.
-constexpr layout reshaped(layout const& from, dims const& sizes) {
-  layout r = contiguous_layout(sizes);
-  r.offset = from.offset;
-  if (numel(sizes) == 0 || from.contiguous()) return r;
-  int t = sizes.n - 1;
-  index_t chunk = 1, filled = 1, step = from.strides.back();
-  for (int f = from.sizes.n - 1; f >= 0; --f) {
-    chunk *= from.sizes[f];
-    if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
-    for (; t >= 0 && (filled < chunk || sizes[t] == 1); --t) {
-      r.strides[t] = filled * step;
-      filled *= sizes[t];
-    }
-    if (filled != chunk) {
-      r.expressible = false;
-      return r;
-    }
-    if (f > 0) step = from.strides[f - 1];
-    chunk = filled = 1;
-  }
-  return r;
-}
-
-/// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
-inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
-  dims r = sizes;
-  int unknown = -1;
-  index_t known = 1;
-  for (int k = 0; k < r.n; ++k) {
-    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
-    if (r[k] != -1) known *= r[k];
-    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
-    else unknown = k;
-  }
-  if (unknown >= 0) {
-    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
-    r[unknown] = numel(from) / known;
-  }
-  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
-  return r;
-};
-} // namespace detail
-
-/// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
-template <>
-struct rules<reshape_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return reshape(g, shape_of(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return reshape(o.value, on_dims(detail::prepend, op.a, n));
-  }
-};
-
-template <value X, class S>
-constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
-  return bind<reshape_t>(on_dims(detail::resolve_shape, detail::as_fact(sizes), shape_of(x)))(x);
-}
-
-namespace detail {
-/// Reshapes unless the shape is there already.
-inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
-  return choose(
-      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
-};
-} // namespace detail
-
-/// Adds a dimension of size 1 at an axis in [-rank-1, rank].
-inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
-  static constexpr auto op_name = "unsqueeze";
-  template <value X, class A>
-  static constexpr auto body(X const& x, A const& axis) {
-    auto with = [](dims const& s, dims const& a) {
-      dims r = s;
-      return r.insert(wrap_axis(a[0], s.n + 1), 1);
-    };
-    return reshape(x, on_dims(with, shape_of(x), detail::as_fact(axis)));
-  }
-} unsqueeze{};
-
-/// Removes dimensions of size 1: all, or those of the named axes that have size 1.
-inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
-  static constexpr auto op_name = "squeeze";
-  template <value X, class A = ints<>>
-  static constexpr auto body(X const& x, A const& axes = {}) {
-    auto without = [](dims const& s, dims const& a) {
-      dims gone, r;
-      for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));
-      for (int k = 0; k < s.n; ++k)
-        if (s[k] != 1 || (a.n > 0 && !gone.contains(k))) r.push_back(s[k]);
-      return r;
-    };
-    return reshape(x, on_dims(without, shape_of(x), detail::as_fact(axes)));
-  }
-} squeeze{};
-
-} // namespace varve
-
-// ---- varve/kernel/reduce_row.hpp
-/// @file
-/// The typed loops under reductions: a contiguous row into one result, and several rows into a row of results.
-namespace varve::kernel {
-
-/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a result of an element.
-struct sum_fold {
-  template <class T>
-  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
-  template <class T>
-  static constexpr T identity() {
-    return T(0);
-  }
-  static constexpr bool repeatable = false; // whether an element may be folded in twice
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::add(a, b);
-  }
-};
-/// Product.
-struct prod_fold : sum_fold {
-  template <class T>
-  static constexpr T identity() {
-    return T(1);
-  }
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::mul(a, b);
-  }
-};
-/// Greatest element; NaN if there is one.
-struct max_fold {
-  template <class T>
-  using result = T;
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  }
-  static constexpr bool repeatable = true;
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::maximum(a, b);
-  }
-};
-/// Least element; NaN if there is one.
-struct min_fold : max_fold {
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
-  template <class V>
-  static constexpr V combine(V const& a, V const& b) {
-    return kernel::minimum(a, b);
-  }
-};
-/// Whether any element is not 0.
-struct any_fold {
-  template <class>
-  using result = bool;
-  template <class>
-  static constexpr bool identity() {
-    return false;
-  }
-  static constexpr bool repeatable = true;
-  static constexpr bool combine(bool a, bool b) { return a | b; }
-};
-/// Whether all elements are not 0.
-struct all_fold : any_fold {
-  template <class>
-  static constexpr bool identity() {
-    return true;
-  }
-  static constexpr bool combine(bool a, bool b) { return a & b; }
-};
-
-namespace detail {
-template <class Fold, class T>
-using result_t = typename Fold::template result<T>;
-/// Folds run on batches when elements and results are of one type.
-template <class Fold, class T>
-inline constexpr bool folds_batches = lane<T> && std::is_same_v<result_t<Fold, T>, T>;
-/// A boolean result asks `!= 0`; other results convert.
-template <class Fold, class T>
-constexpr result_t<Fold, T> to_result(T x) {
-  if constexpr (std::is_same_v<result_t<Fold, T>, bool>) return x != T(0);
-  else return static_cast<result_t<Fold, T>>(x);
-}
-
-template <class Fold, class T>
-void clear_results(index_t n, void* results) {
-  auto* const r = static_cast<result_t<Fold, T>*>(results);
-  for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
-}
-
-/// Folds a contiguous row of at least one batch in four accumulators.
-template <class Fold, class T>
-T fold_batches(index_t n, T const* p) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  V const start(Fold::template identity<T>());
-  V a = start, b = start, c = start, d = start;
-  index_t i = 0;
-  for (; i + 4 * L <= n; i += 4 * L) {
-    a = Fold::combine(a, kernel::load(p + i));
-    b = Fold::combine(b, kernel::load(p + i + L));
-    c = Fold::combine(c, kernel::load(p + i + 2 * L));
-    d = Fold::combine(d, kernel::load(p + i + 3 * L));
-  }
-  for (; i + L <= n; i += L) a = Fold::combine(a, kernel::load(p + i));
-  if (i < n && Fold::repeatable) b = Fold::combine(b, kernel::load(p + n - L)), i = n;
-  a = Fold::combine(Fold::combine(a, b), Fold::combine(c, d));
-  T r;
-  if constexpr (std::is_same_v<Fold, sum_fold>) {
-    if (i < n) a += kernel::load_first(p + i, static_cast<std::size_t>(n - i));
-    r = kernel::reduce_sum(a);
-  } else {
-    r = kernel::reduce_lanes(a, [](T x, T y) { return Fold::combine(x, y); });
-    for (; i < n; ++i) r = Fold::combine(r, p[i]);
-  }
-  return r;
-}
-/// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
-template <class Fold, class T>
-VARVE_NOINLINE T fold_halves(index_t n, T const* p) {
-  constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
-  if (n <= leaf) return detail::fold_batches<Fold>(n, p);
-  index_t const half = (n / 2 + leaf - 1) / leaf * leaf;
-  return Fold::combine(detail::fold_halves<Fold>(half, p), detail::fold_halves<Fold>(n - half, p + half));
-}
-
-/// Folds `n` contiguous elements into one result.
-template <class Fold, class T>
-void fold_row(index_t n, void const* in, void* result) {
-  auto const* const p = static_cast<T const*>(in);
-  auto r = *static_cast<result_t<Fold, T>*>(result);
-  if constexpr (folds_batches<Fold, T>) {
-    if (n >= static_cast<index_t>(lanes<T>)) {
-      *static_cast<T*>(result) = Fold::combine(r, detail::fold_halves<Fold>(n, p));
-      return;
-    }
-  }
-  for (index_t i = 0; i < n; ++i) r = Fold::combine(r, detail::to_result<Fold>(p[i]));
-  *static_cast<result_t<Fold, T>*>(result) = r;
-}
-
-/// r[j] = combine(r[j], the fold of `rows` >= 1 rows at column j).
-template <class Fold, class T>
-VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
-  index_t j = 0;
-  if constexpr (folds_batches<Fold, T>) {
-    constexpr index_t L = lanes<T>;
-    for (; j + L <= cols; j += L) {
-      T const* q = p + j;
-      batch<T> v = kernel::load(q);
-      for (index_t k = 1; k < rows; ++k) v = Fold::combine(v, kernel::load(q += stride));
-      kernel::store(r + j, Fold::combine(kernel::load(r + j), v));
-    }
-  }
-  for (; j < cols; ++j)
-    for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
-}
-inline constexpr index_t strip = 512; // columns and rows folded at a time: results and partial results stay in the first cache
-
-/// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
-template <class Fold, class T>
-VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
-  constexpr index_t some = 8;
-  if (rows > strip) {
-    result_t<Fold, T> second[strip];
-    index_t const half = (rows / 2 + strip - 1) / strip * strip;
-    detail::fold_strip<Fold>(half, stride, cols, p, r);
-    detail::fold_strip<Fold>(rows - half, stride, cols, p + half * stride, second);
-    for (index_t j = 0; j < cols; ++j) r[j] = Fold::combine(r[j], second[j]);
-    return;
-  }
-  detail::clear_results<Fold, T>(cols, r);
-  for (index_t i = 0; i < rows; i += some) detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
-}
-/// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
-template <class Fold, class T>
-void fold_columns(index_t rows, index_t stride, index_t cols, void const* in, void* results) {
-  auto* const r = static_cast<result_t<Fold, T>*>(results);
-  result_t<Fold, T> part[strip];
-  for (index_t j = 0; j < cols; j += strip) {
-    index_t const w = cols - j < strip ? cols - j : strip;
-    detail::fold_strip<Fold>(rows, stride, w, static_cast<T const*>(in) + j, part);
-    for (index_t k = 0; k < w; ++k) r[j + k] = Fold::combine(r[j + k], part[k]);
-  }
-}
-} // namespace detail
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/reduce.hpp
-/// @file
-/// Reductions over any set of axes of strided memory.
-namespace varve::kernel {
-
-/// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
-enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
-
-/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that of the input.
-constexpr dtype reduced_dtype(reduction r, dtype in) {
-  if (r == reduction::any || r == reduction::all) return dtype::bool_;
-  return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
-}
-
-namespace detail {
-/// The typed parts of one reduction; `result` points to results of its type and is folded into, not overwritten.
-struct reducer {
-  void (*clear)(index_t n, void* result);
-  void (*row)(index_t n, void const* in, void* result);
-  void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
-  int itemsize;
-};
-template <class Fold, class T>
-constexpr reducer make_reducer() {
-  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>) return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
-  else return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
-}
-template <class T>
-reducer reducer_of(reduction r) {
-  switch (r) {
-  case reduction::sum: return detail::make_reducer<sum_fold, T>();
-  case reduction::prod: return detail::make_reducer<prod_fold, T>();
-  case reduction::max: return detail::make_reducer<max_fold, T>();
-  case reduction::min: return detail::make_reducer<min_fold, T>();
-  case reduction::any: return detail::make_reducer<any_fold, T>();
-  default: return detail::make_reducer<all_fold, T>();
-  }
-}
-
-/// The sizes and strides of the axes in (or not in) a bit mask.
-struct axis_set {
-  dims sizes, strides;
-  axis_set(dims const& all, index_t const* s, unsigned axes, bool inside) {
-    for (int d = 0; d < all.n; ++d)
-      if (((axes >> d & 1u) != 0) == inside) sizes.push_back(all.v[d]), strides.push_back(s[d]);
-  }
-};
-
-VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
-  axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
-  index_t const results = numel(kept.sizes);
-  r.clear(results, out);
-  if (numel(sizes) == 0) return;
-  dims const out_strides = contiguous_strides(kept.sizes);
-  operand const source(in.data, kept.strides.v, in.itemsize);
-  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
-  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
-  index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
-  index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
-  bool const rows = step == in.itemsize || n == 1;
-  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
-    do {
-      from.data[0] = to.data[1];
-      do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
-      while (from.next());
-    } while (to.next());
-    return;
-  }
-  constexpr index_t block = 256;
-  alignas(64) unsigned char packed[block * 8];
-  do {
-    for (index_t j = 0; j < m; ++j) {
-      from.data[0] = to.data[1] + j * in_step;
-      void* const result = to.data[0] + j * to_step;
-      do {
-        if (rows) r.row(n, from.data[0], result);
-        else
-          for (index_t i = 0; i < n; i += block) {
-            index_t const k = n - i < block ? n - i : block;
-            detail::gather(packed, in.itemsize, from.data[0] + i * step, step, k, in.itemsize);
-            r.row(k, packed, result);
-          }
-      } while (from.next());
-    }
-  } while (to.next());
-}
-} // namespace detail
-
-/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order, contiguous, with `reduced_dtype`. An empty
-/// reduction gives 0, 1, false or true; for `max` and `min` it is `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
-template <class = void>
-VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
-  if (r == reduction::max || r == reduction::min)
-    for (int d = 0; d < sizes.n; ++d)
-      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0) refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
-  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes, out);
-}
-
-namespace detail {
-/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least) element; NaN wins over all.
-template <bool Greatest, class T>
-void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
-  auto const* p = static_cast<T const*>(in);
-  auto& value = *static_cast<T*>(best_value);
-  constexpr index_t block = 1024;
-  for (index_t i = 0; i < n; i += block) {
-    index_t const m = n - i < block ? n - i : block;
-    T extreme = p[i];
-    if constexpr (Greatest) fold_row<max_fold, T>(m, p + i, &extreme);
-    else fold_row<min_fold, T>(m, p + i, &extreme);
-    bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
-    if (!better) continue;
-    index_t k = i;
-    if constexpr (lane<T>)
-      if (extreme == extreme)
-        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme))) k += lanes<T>;
-    while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
-    value = extreme;
-    *best = start + k;
-  }
-}
-template <class T>
-auto extreme_finder(bool greatest) {
-  return greatest ? find_extreme<true, T> : find_extreme<false, T>;
-}
-} // namespace detail
-
-/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in row-major order. `out` receives the
-/// kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`, `torch.argmin`)
-template <class = void>
-VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
-  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
-    refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
-  auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
-  constexpr index_t block = 256;
-  alignas(64) unsigned char packed[block * 8];
-  alignas(8) unsigned char value[8];
-  auto scan = [&](char const* p, index_t n, index_t stride, index_t start, std::int64_t* best) {
-    if (stride == in.itemsize || n == 1) return find(n, p, start, value, best);
-    for (index_t i = 0; i < n; i += block) {
-      index_t const k = n - i < block ? n - i : block;
-      detail::gather(packed, in.itemsize, p + i * stride, stride, k, in.itemsize);
-      find(k, packed, start + i, value, best);
-    }
-  };
-  // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
-  bool const whole = axis < 0 || sizes.n == 0;
-  if (whole && detail::is_contiguous(sizes, in.strides)) return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
-  int const scanned = whole ? sizes.n - 1 : axis;
-  detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
-  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
-  for (index_t k = 0; k < positions; ++k) {
-    auto const* p = static_cast<char const*>(in.data);
-    index_t rest = k;
-    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--]) p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
-    scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
-  }
-}
-
-} // namespace varve::kernel
-
-// ---- varve/rule/reduction.hpp
-namespace varve {
-
-namespace detail {
-/// Axes in ascending order without negatives; none given means all. Duplicates are refused.
-inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
-  dims r;
-  if (axes.n == 0)
-    for (int k = 0; k < sizes.n; ++k) r.push_back(k);
-  for (int k = 0; k < axes.n; ++k) {
-    int const a = wrap_axis(axes[k], sizes.n);
-    if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
-    int at = r.n;
-    while (at > 0 && r[at - 1] > a) --at;
-    if (sizes.n > 0) r.insert(at, a);
-  }
-  return r;
-};
-constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
-  dims r;
-  for (int k = 0; k < sizes.n; ++k) {
-    if (!axes.contains(k)) r.push_back(sizes[k]);
-    else if (keep) r.push_back(1);
-  }
-  return r;
-}
-inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
-/// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
-template <class Tag>
-VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
-  meta const in[] = {meta_of(x)};
-  meta const m = rules<Tag>::shape(at, in, 1);
-  tensor r = tensor::empty(m.sizes, m.type);
-  unsigned axes = 0;
-  for (index_t a : at[0]) axes |= 1u << a;
-  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
-  return r;
-}
-template <class Fold>
-kernel::detail::reducer fold_for(dtype t) {
-  return on_dtype(t, "reduction", []<class T>() { return kernel::detail::make_reducer<Fold, T>(); });
-}
-} // namespace detail
-
-namespace rule {
-/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
-struct reduction {
-  static constexpr op_kind kind = op_kind::reduction;
-  static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
-  static constexpr int arity = 1;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
-  }
-};
-} // namespace rule
-
-namespace detail {
-/// Gives a reduced value its reduced dimensions back, with size 1.
-template <class Op, value V, value X>
-constexpr auto keep_reduced(Op const& op, V const& v, X const& x) {
-  return reshape(v, on_dims(kept_shape, shape_of(x), fact_of<0>(op)));
-}
-/// Calls `f(result element, element)` for every element of `x`: how reductions without a faster kernel run.
-template <class R, class T, class F>
-constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T const> x, F f) {
-  dims step = x.sizes; // strides of the result along the operand's dimensions, 0 along reduced ones
-  int k_out = 0;
-  for (int k = 0; k < x.sizes.n; ++k) {
-    bool const gone = at[0].contains(k);
-    step[k] = gone ? 0 : out.strides[k_out];
-    if (!gone || at[1][0]) ++k_out;
-  }
-  for_each_index(x.sizes, [&](dims const& i) {
-    index_t o = 0;
-    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
-    f(out.data[o], static_cast<T const&>(x.at(i)));
-  });
-}
-/// `op(x, axes..., keepdim)`: the common front of reductions.
-template <class Tag, value X, class A = ints<>, class K = ints<0>>
-constexpr auto reduce(X const& x, A const& axes = {}, K const& keep = {}) {
-  return bind<Tag>(on_dims(normalize_axes, as_fact(axes), shape_of(x)), as_fact(keep))(x);
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/op/sum.hpp
-namespace varve {
-
-/// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
-template <>
-struct rules<sum_t> : rule::reduction {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr bool sums = true;
-  template <class T>
-  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    meta m = reduction::shape(at, in, n);
-    if (category(m.type) < 2) m.type = dtype::int64;
-    return m;
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
-    return op(d);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
-  }
-};
-
-template <value X, class... A>
-constexpr auto sum_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<sum_t>(x, at...);
-}
-
-/// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
-inline constexpr struct mean_t : composite_operator<mean_t> {
-  static constexpr auto op_name = "mean";
-  template <value X, class... A>
-  static constexpr auto body(X const& x, A const&... at) {
-    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
-    auto const s = sum(x, at...);
-    dims const sizes = to_dims(shape_of(x));
-    for (index_t d : sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
-    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
-    return div(s, count(sizes, to_dims(shape_of(s))));
-  }
-} mean{};
-
-} // namespace varve
-
-// ---- varve/op/expand.hpp
-namespace varve {
-
-namespace detail {
-/// -1 keeps a size; the operand's shape must broadcast to the result.
-inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
-  dims r = sizes;
-  int const shift = sizes.n - from.n;
-  if (shift < 0) refuse::shapes_do_not_match("expand", from, sizes);
-  for (int k = 0; k < r.n; ++k) {
-    if (r[k] == -1 && k >= shift) r[k] = from[k - shift];
-    if (r[k] < 0 || (k >= shift && from[k - shift] != 1 && from[k - shift] != r[k])) refuse::shapes_do_not_match("expand", from, sizes);
-  }
-  return r;
-};
-} // namespace detail
-
-/// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
-template <>
-struct rules<expand_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true}; }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return sum_to_size(g, shape_of(x));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return expand(align(o, on_dims([](dims const& s) { return dims{s.n}; }, op.a)), on_dims(detail::prepend, op.a, n));
-  }
-};
-
-template <value X, class S>
-constexpr auto expand_t::operator()(X const& x, S const& sizes) const {
-  return bind<expand_t>(on_dims(detail::resolve_expand, detail::as_fact(sizes), shape_of(x)))(x);
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/rule_call.hpp
-namespace varve {
-
-/// Names an operator and an interpreter in a compiler's message.
-template <class Op, class Interpreter>
-struct no_rule_of;
-
-/// A primal with its tangent; `none_t` (static) or a null tensor (dynamic) is no tangent.
-template <class P, class T>
-struct dual {
-  P const& primal;
-  T const& tangent;
-};
-
-/// Is there something behind a payload? A type-level answer for static values, a flag for tensors.
-template <class T>
-constexpr auto present(T const&) {
-  return std::bool_constant<!is_none<T>>{};
-}
-
-/// Sum of two contributions either of which may be absent.
-template <class A, class B>
-constexpr auto plus(A const& a, B const& b) {
-  if constexpr (is_none<A>) return b;
-  else if constexpr (is_none<B>) return a;
-  else return add(a, b);
-}
-
-namespace detail {
-template <class Y>
-constexpr bool static_and_not_floating() {
-  if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>) return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
-  else return false;
-}
-template <class Op>
-concept passes_derivatives = !constant_to_derivatives<typename Op::tag>;
-
-template <std::size_t I, class Op, class Y, class D, class... P>
-constexpr auto tangent_of(Op const& op, Y const& y, D const& d, P const&... primal) {
-  if constexpr (is_none<D>) {
-    return none;
-  } else {
-    using tag = typename Op::tag;
-    static_assert(has_jvp<tag> || never<no_rule_of<Op, struct jvp>>, "varve: this operator has no jvp rule; add `jvp` (or `partial`) to its rules<>");
-    if constexpr (has_jvp<tag>) return rules<tag>::jvp(arg<I>, op, d, y, primal...);
-    else return none;
-  }
-}
-constexpr none_t fold_plus() { return none; }
-template <class A>
-constexpr auto fold_plus(A const& a) {
-  return a;
-}
-template <class A, class B, class... R>
-constexpr auto fold_plus(A const& a, B const& b, R const&... r) {
-  return fold_plus(plus(a, b), r...);
-}
-} // namespace detail
-
-/// Tangent of an operator's result: the sum of its `jvp` rules over the operands that have a tangent, or `none`.
-template <class Op, class Y, class... P, class... T>
-constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
-  if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
-    return none;
-  } else {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return detail::fold_plus(detail::tangent_of<I>(op, y, d.tangent, d.primal...)...);
-    }(std::index_sequence_for<P...>{});
-  }
-}
-
-/// Cotangent of operand I.
-template <std::size_t I, class Op, class G, class Y, class... X>
-constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
-  using tag = typename Op::tag;
-  static_assert(has_vjp<tag> || never<no_rule_of<Op, struct grad>>, "varve: this operator has no vjp rule; add `vjp` (or `partial`) to its rules<>");
-  if constexpr (has_vjp<tag>) return rules<tag>::vjp(arg<I>, op, g, y, x...);
-  else return none;
-}
-
-/// Result of an operator of which at least one operand is mapped, the mapped dimension in front.
-template <class Op, class N, class... V, class... F>
-constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
-  using tag = typename Op::tag;
-  static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>, "varve: this operator has no batch rule; add `batch` to its rules<>");
-  if constexpr (has_batch<tag>) return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
-  else return nth<0>(o...); // nothing more is instantiated after the message
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/grad.hpp
-namespace varve {
-
-/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through the `vjp` rules afterwards.
-template <class Lv>
-struct grad_interpreter : Lv {
-  static constexpr char const* kind = "grad";
-  static constexpr dispatch_key_set keys = transform_keys(transform_type::grad);
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::grad(*this, op, x...);
-    } else {
-      return [&](auto const&... t) {
-        auto y = op(t.primal...);
-        return this->record(*this, op, y, t...);
-      }(this->open_tracked(x)...);
-    }
-  }
-
-  /// A constant: tracked by no tape.
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return this->close_tracked(*this, v);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/jvp.hpp
-namespace varve {
-
-/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over the operands that have one.
-/// One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose `open_dual` and `close_dual` are all that differs.
-template <class Lv>
-struct jvp_interpreter : Lv {
-  static constexpr char const* kind = "jvp";
-  static constexpr dispatch_key_set keys = transform_keys(transform_type::jvp);
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::jvp(*this, op, x...);
-    } else {
-      return [&](auto const&... d) {
-        auto y = op(d.primal...);
-        return this->close_dual(*this, y, tangent(op, y, d...));
-      }(this->open_dual(x)...);
-    }
-  }
-
-  /// A constant: its tangent is zeros.
-  template <class V>
-  constexpr auto lift_with(V const& v, V const& zeros) const {
-    return this->close_dual(*this, v, zeros);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/mode.hpp
-namespace varve {
-
-/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args) { ...; return op(args...); } };`
-/// `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)` visits the operands. One `process` serves both worlds: under
-/// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
-template <class Derived>
-struct dispatch_mode {};
-
-/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
-struct not_implemented_t {
-  operator tensor() const { return {}; }
-};
-inline constexpr not_implemented_t not_implemented{};
-
-/// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
-template <class Lv, class M>
-struct mode_interpreter : Lv {
-  static constexpr char const* kind = "mode";
-  static constexpr bool watches = true;
-  M* mode = nullptr;
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::mode(*this, op, x...);
-    } else {
-      using Y = decltype(mode->process(op, this->open_plain(x)...));
-      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
-      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
-      else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
-    }
-  }
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return this->close(*this, v);
-  }
-};
-
-/// Calls `f` on every operand of a call, whether they come one by one (static values) or boxed (tensors).
-template <class F, class... X>
-constexpr void for_each_value(F&& f, X const&... x) {
-  auto visit = [&](auto const& v) {
-    if constexpr (value<decltype(v)>) f(v);
-    else
-      for (auto const& t : v) f(t);
-  };
-  (visit(x), ...);
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/vmap.hpp
-namespace varve {
-
-/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped operand runs by its `batch` rule, others pass.
-/// The batch size is a fact: a type for static values, a number otherwise.
-template <class Lv, class N>
-struct vmap_interpreter : Lv {
-  static constexpr char const* kind = "vmap";
-  static constexpr dispatch_key_set keys = transform_keys(transform_type::vmap);
-  [[no_unique_address]] N n;
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::vmap(*this, op, x...);
-    } else {
-      return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
-    }
-  }
-
-  template <class S>
-  static constexpr auto logical_shape(S const& s) {
-    return on_dims(detail::drop_first, s);
-  }
-  /// A constant, repeated over the batch.
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return this->close_batched(*this, operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{materialize(operand<V, std::false_type>{v, {}}, n), {}});
-  }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/dynamic_level.hpp
-namespace varve {
-
-/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where it has none).
-struct boxed_dual {
-  boxed_args primal;
-  boxed_args tangent;
-};
-struct boxed_tracked {
-  boxed_args const* of; // the operands as they came
-  boxed_args primal;
-  bool any = false;
-};
-struct boxed_operands {
-  boxed_args const* from;
-  boxed_args value;
-  bool any = false;
-  layer const* of = nullptr;
-};
-
-/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
-template <class T>
-  requires std::is_same_v<T, tensor>
-T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
-  T t;
-  if (!op.table->differentiable || !is_floating(y.dtype())) return t;
-  for (int i = 0; i < d.primal.size(); ++i) {
-    if (!d.tangent[i].defined()) continue;
-    T const c = op.table->jvp(i, *op.at, d.tangent[i], y, d.primal);
-    t = t.defined() ? add(t, c) : c;
-  }
-  return t;
-}
-namespace detail {
-/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
-VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (o.of->random == random_policy::error)
-    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
-  if (o.of->random == random_policy::same) return {op(o.value), false};
-  attributes wide = *op.at;
-  wide.fact[0] = wide.fact[0].insert(0, n[0]);
-  return {boxed_op{op.table, &wide}(o.value), true};
-}
-} // namespace detail
-inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (!o.any) {
-    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
-    return {op(o.value), false};
-  }
-  bool batched[saved_values::most] = {};
-  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
-  return {op.table->batch(*op.at, n[0], o.value, batched), true};
-}
-
-/// How an interpreter opens and closes *tensors*: by the layer their payload names.
-struct dynamic_level {
-  static constexpr int level = 0;
-  layer* self = nullptr;
-
-  bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
-
-  boxed_dual open_dual(boxed_args const& x) const {
-    boxed_dual d;
-    for (auto const& t : x) {
-      d.primal.push_back(mine(t) ? t.inner() : t);
-      d.tangent.push_back(mine(t) ? t.extra() : tensor());
-    }
-    return d;
-  }
-  template <class I>
-  tensor close_dual(I const&, tensor const& y, tensor const& t) const {
-    return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
-  }
-
-  boxed_operands open_batched(boxed_args const& x) const {
-    boxed_operands o{&x, {}, false, self};
-    for (auto const& t : x) {
-      bool const m = mine(t);
-      o.any = o.any || m;
-      o.value.push_back(m ? t.inner() : t);
-    }
-    return o;
-  }
-  /// Is the one operand of a pack mapped?
-  bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
-  template <class I, class Flag>
-  tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
-    if (!y.batched) return y.value;
-    dims logical = y.value.sizes();
-    return tensor::wrap(y.value, self->id, self->level, {}, {}, logical.erase(0));
-  }
-
-  boxed_args const& open_plain(boxed_args const& x) const { return x; }
-  template <class I>
-  tensor close(I const&, tensor const& y) const {
-    return y;
-  }
-
-  boxed_tracked open_tracked(boxed_args const& x) const {
-    boxed_tracked r{&x, {}, false};
-    for (auto const& t : x) {
-      bool const m = mine(t);
-      r.any = r.any || (m && t.history());
-      r.primal.push_back(m ? t.inner() : t);
-    }
-    return r;
-  }
-  template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
-  tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
-    Y r = y;
-    if (t.any && records()) write_down(op, r, *t.of, t.primal);
-    return r;
-  }
-  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
-  template <class Y, class X, class P>
-  void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
-    if (!op.table->differentiable || !is_floating(y.dtype())) return;
-    edge const* edges[saved_values::most];
-    edge const* any = nullptr;
-    for (int i = 0; i < of.size(); ++i) {
-      edges[i] = mine(of[i]) && of[i].history() ? &of[i].history() : nullptr;
-      if (edges[i]) any = edges[i];
-    }
-    if (!any) return;
-    auto* const n = detail::operator_node::make(op, y, below, [&](int i) { return edges[i]; });
-    dims const& sizes = y.sizes();
-    y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
-  }
-  /// ... while the level is on the stack (`layer::record`).
-  template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
-    if (this_thread_state.grad_mode) static_cast<dynamic_level*>(l.object)->write_down(op, y, of, below);
-  }
-  /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
-  bool records() const { return self->grad_mode; }
-  tensor tracked_value(tensor const& y, edge history) const { return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes()); }
-};
-
-} // namespace varve
-
-// ---- varve/interpreter/eager.hpp
-namespace varve {
-
-namespace detail {
-/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds (AG-9).
-VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
-  edge const& old = t.history();
-  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
-  t.set_history(static_cast<edge&&>(e));
-  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
-}
-/// An eager tensor's history, found anew when its base was written into since (AG-15).
-inline edge const& eager_history(tensor const& t) {
-  tensor const& base = t.base();
-  if (base.defined() && base.history() && t.is_overtaken()) [[unlikely]]
-    change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
-  return t.history();
-}
-/// Lowers below autograd: what a recorded call runs.
-struct below_autograd {
-  boxed_op const& op;
-  dispatch_key_set keys;
-  op_table const* table = op.table;
-  attributes const* at = op.at;
-  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
-};
-template <class X>
-struct eager_tracked {
-  X const& primal;
-  bool any;
-};
-} // namespace detail
-
-/// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
-struct eager_level {
-  template <class X>
-  detail::eager_tracked<X> open_tracked(X const& x) const {
-    bool any = false;
-    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
-    return {x, any};
-  }
-  template <class I, class Op, class X>
-  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
-    bool const on = this_thread_state.grad_mode && !this_thread_inference;
-    if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
-      if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
-      return y;
-    }
-    auto const edge_of = [&](int i) -> edge const* {
-      if (t.primal[i].is_inference()) [[unlikely]]
-        for (int k = 0; k < t.primal.size(); ++k)
-          if (t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
-      edge const& e = detail::eager_history(t.primal[i]);
-      return e ? &e : nullptr;
-    };
-    auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
-    y.set_history(detail::edge_to(n));
-    if (this_thread_state.anomaly) [[unlikely]]
-      detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
-    return y;
-  }
-};
-
-namespace detail {
-[[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) { throw autograd_error((std::string("varve: ") + op + ": " + why).c_str()); }
-
-/// Refuses to write where that would make gradients wrong (AG-14, AG-16).
-inline void check_write(char const* op, tensor const& x) {
-  bool const leaf = x.history() && x.history().to()->type->is_leaf;
-  if (leaf) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
-  if (!x.base().defined()) return;
-  if (x.base().history() && x.base().history().to()->type->is_leaf) refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
-  switch (x.origin()) {
-    case view_origin::no_grad: refuse_write(op, "a view that was made in no_grad mode is written into with grad mode enabled; make the view outside of no_grad, or write inside");
-    case view_origin::inference: refuse_write(op, "a view that was made in inference mode is written into in normal mode; clone it first");
-    case view_origin::many: refuse_write(op, "a view that is one of several results of an operator is written into; such views cannot be; use the functional operator");
-    case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
-    default: break;
-  }
-  if (!x.base().is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
-}
-/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15).
-inline void rebase(tensor const& self, edge const& written, int target = 0) {
-  autograd_hooks const& hooks = *autograd_kernels.load(std::memory_order_acquire);
-  tensor const& base = self.base();
-  if (!base.defined()) return change_history(self, written);
-  change_history(base, hooks.history_of_base(base, edge(base.history()), self, written.to(), target));
-  change_history(self, hooks.history_of_view(base, self));
-}
-/// A recorded call of an operator that writes into its first operand.
-VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
-  tensor const& self = x[0];
-  bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
-  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
-  if (!on) return redispatch(op, below, x);
-  check_write(op.name(), self);
-  edge edges[saved_values::most];
-  unsigned keep = 0;
-  boxed_args before = x;
-  for (int i = 0; i < x.size(); ++i) {
-    edges[i] = eager_history(x[i]);
-    if (edges[i]) keep |= op.table->saved.of[i];
-  }
-  for (int i = 0; i < x.size(); ++i)
-    if (keep >> i & 1) refuse_inference(x[i], op.name());
-  for (int i = 0; i < x.size(); ++i)
-    if ((keep >> i & 1) && x[i].shares_storage(self)) {
-      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes on to the history of the original
-      if (edges[i]) before[i].set_history(edges[i]);
-    }
-  tensor const y = redispatch(op, below, x);
-  auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
-  if (this_thread_state.anomaly) [[unlikely]]
-    autograd_kernels.load(std::memory_order_acquire)->note(*n);
-  rebase(self, edge_to(n));
-  return y;
-}
-/// ... a call whose result is there, by the same text.
-VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
-  eager_level const level;
-  level.record(level, op, y, level.open_tracked(x));
-}
-/// What happens at the autograd key: recorded when an operand has a history.
-VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
-  if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
-  return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/op/as_strided.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto prepend_numel = [](dims const& strides, dims const& sizes) {
-  dims r = strides;
-  return r.insert(0, numel(sizes));
-};
-inline constexpr auto prepend_step = [](dims const& strides, dims const& batched_sizes) {
-  dims r = strides;
-  return r.insert(0, numel(batched_sizes) / (batched_sizes[0] ? batched_sizes[0] : 1));
-};
-inline constexpr auto check_region = [](dims const& sizes, dims const& strides, dims const& offset, dims const& from) {
-  index_t last = offset[0];
-  bool fits = sizes.n == strides.n && offset[0] >= 0;
-  for (int k = 0; fits && k < sizes.n; ++k) {
-    fits = sizes[k] >= 0 && strides[k] >= 0;
-    last += (sizes[k] - 1) * strides[k];
-  }
-  if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
-  return sizes;
-};
-} // namespace detail
-
-/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
-/// twice is the sum. x must be contiguous (`value_error`), the region must lie within (`torch.as_strided`).
-template <>
-struct rules<as_strided_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], at[1], in.offset + at[2][0], in.contiguous()}; }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return bind<as_strided_backward_t>(shape_of(x), op.b, op.c)(g);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(contiguous(o.value));
-  }
-};
-
-/// The transpose of `as_strided`: zeros of a shape to which elements are added where the region has them.
-template <>
-struct rules<as_strided_backward_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = static_cast<R>(part.at(i) + g.at(i)); });
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return bind<as_strided_t>(shape_of(x), op.b, op.c)(contiguous(g));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<as_strided_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_numel, op.b, op.a), op.c)(o.value);
-  }
-};
-
-/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region may be one.
-template <>
-struct rules<as_strided_scatter_t> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr int arity = 2;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const part{out.data + at[1][0], source.sizes, at[0]};
-    for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
-    return op(d, full_like(source, 0));
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
-    return op(full_like(x, 0), d);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return op(g, new_zeros(g, shape_of(source)));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g));
-  }
-  template <class Op, class N, class X, class S>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, S const& source) {
-    auto const wide = materialize(x, n);
-    return bind<as_strided_scatter_t>(on_dims(detail::prepend_step, op.a, shape_of(wide)), op.b)(wide, materialize(source, n));
-  }
-};
-
-template <value X, class S, class T, class O>
-constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
-  if constexpr (std::is_same_v<X, tensor>)
-    if (!x.is_wrapped() && !x.is_contiguous()) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
-  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
-  return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
-}
-template <value G, class S, class T, class O>
-constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
-  return bind<as_strided_backward_t>(detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset))(g);
-}
-template <value X, value S, class T, class O>
-constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T const& strides, O const& offset) const {
-  (void)on_dims(detail::check_region, shape_of(source), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
-  return bind<as_strided_scatter_t>(detail::as_fact(strides), detail::as_fact(offset))(x, source);
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/view_history.hpp
-/// @file
-/// Writing into views: what their histories, and that of their base, become (AG-15).
-namespace varve::detail {
-
-/// A view as a region of its base: strides, and the offset of its first element.
-inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
-  if (!base.is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
-  layout const l = view.where();
-  dims strides = l.strides;
-  strides.n = l.sizes.n;
-  return {strides, dims{l.offset - base.where().offset}};
-}
-template <class T = tensor>
-edge history_of_view(T const& base, T const& view) {
-  auto const [strides, offset] = region_of(base, view);
-  attributes const at(view.sizes(), strides, offset);
-  boxed_op const op{registered_table<as_strided_t, 3>(), &at};
-  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); }, true);
-  return edge_to(n);
-}
-/// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.
-template <class T = tensor>
-struct copy_slices {
-  edge written;
-  dims sizes, strides, offset;
-  int target; // which operand was written into
-  boxed_args operator()(boxed_args const& g, bool const* wanted) const {
-    if (!g[0].defined()) return {};
-    T const whole = contiguous(static_cast<T const&>(g[0]));
-    boxed_args inside(T(as_strided(whole, sizes, strides, offset)));
-    grad_node& n = *written.to();
-    boxed_args r = n.type->backward(n, inside, wanted);
-    if (wanted[target]) {
-      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
-      while (r.size() <= target) r.push_back(tensor());
-      r[target] = as_strided_scatter(whole, part, strides, offset);
-    }
-    return r;
-  }
-  void release() { written.to()->type->release(*written.to()); }
-};
-template <class T = tensor>
-edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
-  auto const [strides, offset] = region_of(base, view);
-  std::vector<edge> edges;
-  for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
-  // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
-  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));
-}
-
-} // namespace varve::detail
-
-// ---- varve/op/detach.hpp
-namespace varve {
-
-/// The same values as constants to every derivative. A view for tensors.
-inline constexpr struct detach_t {
-  static constexpr auto op_name = "detach";
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return bound<detach_t>{}(x);
-  }
-} detach{};
-
-template <>
-struct rules<detach_t> {
-  static constexpr auto schema = "(Tensor(a) self) -> Tensor(a)";
-  static constexpr op_kind kind = op_kind::view;
-  static constexpr int arity = 1;
-  static constexpr bool differentiable = false;
-  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
-  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/autograd/leaf.hpp
-/// @file
-/// Leaves: tensors whose gradient a user asked for.
-namespace varve {
-
-namespace detail {
-/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
-struct accumulate_grad : grad_node {
-  tensor grad;
-  /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
-  tensor memory;
-  spin_lock busy; // backward passes of several threads may arrive here
-
-  static grad_node_type const type_;
-  /// How gradients are added; known once there is a leaf.
-  static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
-
-  accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
-  tensor get() {
-    spin_lock::held const on(busy);
-    return grad;
-  }
-  void set(tensor g) {
-    spin_lock::held const on(busy);
-    tensor old = static_cast<tensor&&>(grad);
-    grad = static_cast<tensor&&>(g);
-    g = static_cast<tensor&&>(old);
-  }
-  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
-    if (!g[0].defined()) return {};
-    auto& self = static_cast<accumulate_grad&>(n);
-    spin_lock::held const on(self.busy);
-    add_to.load(std::memory_order_acquire)(self.grad, static_cast<tensor const&>(g[0]));
-    return {};
-  }
-  static void destroy(grad_node* n) {
-    if (n->extra) drop_extra(n->extra);
-    delete static_cast<accumulate_grad*>(n);
-  }
-};
-inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
-
-inline accumulate_grad* leaf_of(tensor const& t) {
-  grad_node* const n = t.history().to();
-  return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
-}
-/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
-/// leaves share one.
-template <class T = tensor>
-void add_to_gradient(T& sum, T const& g) {
-  bool const recorded = this_thread_state.grad_mode;
-  if (!sum.defined()) sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad() ? g : T(clone(recorded ? g : T(g.detach())));
-  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped()) sum = T(add(sum, g));
-  else add_(sum, g);
-}
-/// Eager autograd, switched on by the first leaf.
-template <class On>
-inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
-                                               [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
-
-[[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
-VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
-  if (t.is_wrapped())
-    throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
-}
-} // namespace detail
-
-template <class T>
-tensor const& tensor::requires_grad_(T on) const {
-  detail::refuse_inside_transform("requires_grad_", *this);
-  if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
-  detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
-  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
-  if (!is_leaf()) {
-    if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
+  requires(!std::is_same_v<std::remove_cvref_t<F>, shared_function> && std::is_invocable_r_v<R, std::decay_t<F>&, A...>) shared_function(F&& f)
+      : body_(new holder<std::decay_t<F>>(static_cast<F&&>(f))) {}
+  shared_function(shared_function const& o) noexcept : body_(o.body_) {
+    if (body_) body_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  shared_function(shared_function&& o) noexcept : body_(o.body_) { o.body_ = nullptr; }
+  shared_function& operator=(shared_function o) noexcept {
+    body* const b = body_;
+    body_ = o.body_;
+    o.body_ = b;
     return *this;
   }
-  if (on == history().operator bool()) return *this;
-  if (on && !is_floating(dtype())) throw dtype_error((std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
-  if (on && is_inference()) detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
-  if (on) set_history(detail::edge_to(new detail::accumulate_grad));
-  else set_history({});
-  return *this;
-}
-inline bool tensor::is_leaf() const { return !requires_grad() || detail::leaf_of(*this); }
+  ~shared_function() {
+    if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
+  }
 
-template <class T>
-void tensor::retain_grad() const {
-  detail::refuse_inside_transform("retain_grad", *this);
-  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
-  if (is_leaf()) return;
-  edge const& e = detail::eager_history(*this);
-  detail::node_extra<>::of(*e.to()).retain(e.nr());
-}
-template <class T>
-T tensor::grad_fn() const {
-  edge const& e = detail::eager_history(*this);
-  return e && !e.to()->type->is_leaf ? T(e.to()) : T();
-}
-inline int tensor::output_nr() const { return static_cast<int>(history().nr()); }
-template <class F>
-hook_handle tensor::register_hook(F f) const {
-  if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
-  edge const& e = detail::eager_history(*this);
-  auto& l = detail::node_extra<>::of(*e.to()).hooks;
-  auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
-    if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
-    else return f(g);
+  /// Is there a function?
+  explicit operator bool() const { return body_; }
+  R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
+
+private:
+  struct body {
+    R (*call)(body*, A...);
+    void (*destroy)(body*);
+    std::atomic<int> owners{1};
   };
-  l->tensors.push_back({l->next, e.nr(), tensor_hook(std::move(call))});
-  return {l, l->next++};
-}
-template <class F>
-hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
-  auto* const leaf = detail::leaf_of(*this);
-  if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
-  auto& l = detail::node_extra<>::of(*leaf).hooks;
-  leaf->memory = alias();
-  auto call = [f = std::move(f)](grad_node& n) mutable {
-    tensor const self = static_cast<detail::accumulate_grad&>(n).memory.alias();
-    self.set_history(edge(&n, 0));
-    f(self);
+  template <class F>
+  struct holder : body {
+    F f;
+    template <class G>
+    explicit holder(G&& g) : body{&run, &end}, f(static_cast<G&&>(g)) {}
+    static R run(body* b, A... x) { return static_cast<holder*>(b)->f(static_cast<A>(x)...); }
+    static void end(body* b) { delete static_cast<holder*>(b); }
   };
-  l->accumulated.push_back({l->next, shared_function<void(grad_node&)>(std::move(call))});
-  return {l, l->next++};
-}
-
-template <class T>
-T tensor::detach() const {
-  return varve::detach(T(*this));
-}
-inline tensor const& tensor::detach_() const {
-  if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
-  set_history({});
-  return *this;
-}
-inline tensor tensor::data() const {
-  if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
-  tensor r = alias();
-  r.own_version();
-  return r;
-}
-inline void tensor::set_data(tensor const& y) const {
-  if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
-  if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
-  if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
-  auto* const leaf = detail::leaf_of(*this);
-  bool const other_type = y.dtype() != dtype();
-  take_memory_of(y);
-  if (leaf && other_type) {
-    // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
-    auto* const fresh = new detail::accumulate_grad;
-    fresh->extra = leaf->extra;
-    leaf->extra = nullptr;
-    if (leaf->memory.defined()) fresh->memory = alias();
-    set_history(detail::edge_to(fresh));
-  } else if (leaf && leaf->memory.defined()) {
-    leaf->memory = alias();
-  }
-}
-
-/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may ask for; nothing when `from` requires none (FN-35).
-template <class T = tensor>
-void mirror_autograd_meta(T const& from, T const& to) {
-  if (!from.requires_grad()) return;
-  if (from.is_leaf()) {
-    to.requires_grad_();
-    return;
-  }
-  auto refuse = [](boxed_args const&, bool const*) -> boxed_args { throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history"); };
-  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/write_level.hpp
-/// @file
-/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the transform knows of the value changes with it. What has no
-/// part in the transform cannot take a value of it (FS-7, TR-5), and memory that other values share would be overtaken unseen: both are refused before anything is written.
-namespace varve::detail {
-
-[[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
-  throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
-}
-inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args const& x) {
-  auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
-  if (!mine(x[0])) {
-    bool const maps = std::strcmp(l.kind, "vmap") == 0;
-    refuse_write_at_level(op, l.kind, maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
-                                           : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass the tensor as an argument, or use the functional operator");
-  }
-  tensor const* inside = &x[0];
-  while (inside->is_wrapped()) inside = &inside->inner();
-  if (std::strcmp(l.kind, "vmap") != 0 && inside->has_data() && !inside->has_own_memory()) refuse_write_at_level(op, l.kind, "the value is a view or has views; inside of a transform these cannot be written into: use the functional operator");
-}
-/// The operands as they were before the write.
-template <class T = tensor>
-boxed_args kept_before(boxed_args const& x) {
-  boxed_args before = x;
-  for (int i = 0; i < x.size(); ++i)
-    if (x[i].is(x[0])) before[i] = T(clone(static_cast<T const&>(x[i])));
-  return before;
-}
-
-/// Of a tape: the value's history is the write.
-template <class Lv>
-tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
-  boxed_tracked const t = in.open_tracked(x);
-  bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(t.primal);
-  check_write_at_level(*in.self, op, x);
-  tensor const& self = x[0];
-  if (self.history() && self.history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of grad is a leaf and cannot be written into; write into a value computed from it, as mul(x, 1)").c_str());
-  if (!t.any || !in.records()) return op(t.primal), self;
-  boxed_args const before = kept_before<>(t.primal);
-  auto const edge_of = [&](int i) { return in.mine(x[i]) && x[i].history() ? &x[i].history() : nullptr; };
-  edge edges[saved_values::most];
-  for (int i = 0; i < x.size(); ++i)
-    if (edge const* const e = edge_of(i)) edges[i] = *e;
-  tensor const y = op(t.primal);
-  self.set_history(edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
-  return self;
-}
-/// Of pairs: the tangent changes with the value.
-template <class Lv>
-tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
-  boxed_dual const d = in.open_dual(x);
-  bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(d.primal);
-  check_write_at_level(*in.self, op, x);
-  boxed_dual const before{kept_before<>(d.primal), d.tangent};
-  tensor const y = op(d.primal);
-  x[0].set_extra(tangent(op, y.is_wrapped() ? y : y.alias(), before));
-  return x[0];
-}
-/// Of slices: the memory of all is written at once.
-template <class N>
-tensor write_at(vmap_interpreter<dynamic_level, N> const& in, boxed_op const& op, boxed_args const& x) {
-  boxed_operands const o = in.open_batched(x);
-  if (!o.any) return op(o.value);
-  check_write_at_level(*in.self, op, x);
-  bool batched_flags[saved_values::most] = {};
-  for (int i = 0; i < x.size(); ++i) batched_flags[i] = in.mine(x[i]);
-  op.table->batch(*op.at, in.n[0], o.value, batched_flags);
-  return x[0];
-}
-
-} // namespace varve::detail
-
-// ---- varve/transform/closure.hpp
-#include <tuple>
-
-// ---- varve/core/tree.hpp
-#include <array>
-namespace varve {
-
-/// Is `T` a node of a tree of values: `std::tuple`, `std::pair`, `std::array`, `std::vector`, or an aggregate of up to eight members for which a program says so:
-/// `template <> inline constexpr bool varve::is_tree_node<layer> = true;`? Everything else is a leaf. The members of an aggregate keep their types: its leaves are tensors; one
-/// that is a template of its leaf type, `layer<T>`, works for static values too.
-template <class T>
-inline constexpr bool is_tree_node = false;
-template <class... T>
-inline constexpr bool is_tree_node<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tree_node<std::pair<A, B>> = true;
-template <class T, std::size_t N>
-inline constexpr bool is_tree_node<std::array<T, N>> = true;
-template <class T>
-inline constexpr bool is_tree_node<std::vector<T>> = true;
-
-namespace detail {
-template <class T>
-inline constexpr bool is_vector = false;
-template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
-template <class T>
-concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
-
-struct any_member {
-  template <class T>
-  operator T() const;
-};
-template <class T, class... A>
-constexpr std::size_t member_count() {
-  if constexpr (sizeof...(A) < 9 && requires { T{A{}..., any_member{}}; }) return member_count<T, A..., any_member>();
-  else return sizeof...(A);
-}
-/// Calls `f` with the members of an aggregate.
-template <class T, class F>
-constexpr decltype(auto) with_members(T& t, F const& f) {
-  constexpr std::size_t n = member_count<std::remove_const_t<T>>();
-  static_assert(n >= 1 && n <= 8, "varve: a tree node must be an aggregate of one to eight members");
-  if constexpr (n == 1) { auto& [a] = t; return f(a); }
-  else if constexpr (n == 2) { auto& [a, b] = t; return f(a, b); }
-  else if constexpr (n == 3) { auto& [a, b, c] = t; return f(a, b, c); }
-  else if constexpr (n == 4) { auto& [a, b, c, d] = t; return f(a, b, c, d); }
-  else if constexpr (n == 5) { auto& [a, b, c, d, e] = t; return f(a, b, c, d, e); }
-  else if constexpr (n == 6) { auto& [a, b, c, d, e, g] = t; return f(a, b, c, d, e, g); }
-  else if constexpr (n == 7) { auto& [a, b, c, d, e, g, h] = t; return f(a, b, c, d, e, g, h); }
-  else { auto& [a, b, c, d, e, g, h, i] = t; return f(a, b, c, d, e, g, h, i); }
-}
-template <class T>
-constexpr auto members_of(T const& t) {
-  return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
-}
-/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
-template <class T, class... M>
-struct remade_aggregate {
-  using type = T;
-};
-template <template <class> class A, class U, class First, class... M>
-  requires(!requires(First const& f, M const&... m) { A<U>{f, m...}; })
-struct remade_aggregate<A<U>, First, M...> {
-  using type = A<First>;
-};
-template <class T>
-constexpr auto element_list() {
-  if constexpr (is_vector<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
-  else if constexpr (tuple_node<T>) return []<std::size_t... K>(std::index_sequence<K...>) { return std::type_identity<std::tuple<std::remove_cvref_t<std::tuple_element_t<K, T>>...>>{}; }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  else return []<class... M>(std::type_identity<std::tuple<M...>>) { return std::type_identity<std::tuple<std::remove_cvref_t<M>...>>{}; }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
-}
-/// Types of what a node holds, as a tuple; of a vector its element type.
-template <class T>
-using elements_of = typename decltype(element_list<T>())::type;
-template <class T>
-constexpr auto remake(std::type_identity<T>) {
-  return std::tuple<>{};
-}
-template <class T, class First, class... R>
-constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
-  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
-  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...)) return std::array<First, 1 + sizeof...(R)>{first, r...};
-  else return std::tuple<First, R...>(first, r...);
-}
-} // namespace detail
-
-/// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
-template <class F, class T, class... R>
-constexpr auto tree_map(F const& f, T const& t, R const&... r) {
-  if constexpr (detail::is_vector<T>) {
-    std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
-    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
-    for (std::size_t k = 0; k < t.size(); ++k) out.push_back(tree_map(f, t[k], r[k]...));
-    return out;
-  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
-    auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
-    return std::apply([]<class... M>(M const&... m) { return typename detail::remade_aggregate<T, M...>::type{m...}; }, leaves);
-  } else if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { return tree_map(f, std::get<I>(t), std::get<I>(r)...); };
-      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
-      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(t, r...);
-  }
-}
-
-/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
-template <class F, class T>
-constexpr auto tree_map_indexed(F const& f, T const& t) {
-  if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(arg_t<0>{}, t);
-  }
-}
-
-namespace detail {
-/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
-template <class F, class T, std::size_t... K>
-constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  return f(std::get<K>(t)...);
-}
-template <class F, class T>
-constexpr auto call_with(F const& f, T const& t) {
-  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
-}
-} // namespace detail
-
-/// Calls `f` on every leaf in order.
-template <class F, class T>
-constexpr void tree_for_each(F const& f, T const& t) {
-  if constexpr (detail::is_vector<T>) {
-    for (auto const& e : t) tree_for_each(f, e);
-  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
-    detail::with_members(t, [&](auto const&... m) { (tree_for_each(f, m), ...); });
-  } else if constexpr (is_tree_node<T>) {
-    std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
-  } else {
-    f(t);
-  }
-}
-
-/// References to every leaf in one flat tuple.
-template <class T>
-constexpr auto tree_leaves(T const& t) {
-  if constexpr (detail::is_vector<T>) return std::tuple<>(); // as many as it has at run time: none that a type could tell of
-  else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
-  else if constexpr (is_tree_node<T>) return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
-  else return std::tuple<T const&>(t);
-}
-
-namespace detail {
-template <class T>
-consteval std::size_t leaf_count() {
-  static_assert(!is_vector<T>, "varve: a std::vector has no number of leaves that the compiler knows; use std::array or std::tuple");
-  if constexpr (is_tree_node<T>) return []<std::size_t... K>(std::index_sequence<K...>) { return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0}); }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
-  else return 1;
-}
-} // namespace detail
-
-/// The tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of `tree_leaves`.
-template <class T, std::size_t First = 0, class L>
-constexpr auto tree_unflatten(L const& leaves) {
-  if constexpr (is_tree_node<T>) {
-    using E = detail::elements_of<T>;
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return []<std::size_t... J>(std::index_sequence<J...>) { return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First); }(std::make_index_sequence<I>{});
-      };
-      if constexpr (detail::tuple_node<T>) return detail::remake(std::type_identity<T>{}, tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-      else return [](auto const&... m) { return typename detail::remade_aggregate<T, std::remove_cvref_t<decltype(m)>...>::type{m...}; }(tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<E>>{});
-  } else {
-    return std::get<First>(leaves);
-  }
-}
-
-} // namespace varve
-
-// ---- varve/interpreter/tower.hpp
-namespace varve {
-
-namespace detail {
-/// Does a value contain the interpreter of level `L`, at any depth, its tangents included?
-template <int L, class V>
-struct contains_level : std::false_type {};
-template <int L, class I, class V, class E>
-struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
-
-/// Is a value seen through a mode, which must see every call?
-template <class V>
-consteval bool contains_mode() {
-  return false;
-}
-template <class V>
-  requires is_seen<V>
-consteval bool contains_mode() {
-  return requires { V::interpreter::watches; } || contains_mode<decltype(V::value)>();
-}
-
-template <int L, class V>
-constexpr auto const& find_level(V const& v) {
-  if constexpr (V::interpreter::level == L) return v.in;
-  else if constexpr (contains_level<L, decltype(v.value)>::value) return find_level<L>(v.value);
-  else return find_level<L>(v.extra);
-}
-template <int L>
-constexpr auto interpreter_at() {
-  return std::tuple<>{};
-}
-template <int L, class X, class... R>
-constexpr auto interpreter_at(X const& x, R const&... r) {
-  if constexpr (contains_level<L, X>::value) return std::make_tuple(find_level<L>(x));
-  else return interpreter_at<L>(r...);
-}
-} // namespace detail
-
-/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may be seen through (the join of the towers).
-template <int Below, class... X>
-constexpr auto tower_of(X const&... x) {
-  return [&]<int... L>(std::integer_sequence<int, L...>) {
-    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
-  }(std::make_integer_sequence<int, Below - 1>{});
-}
-
-/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of cotangents are fixed by it.
-template <std::size_t K, class Tower, class V>
-constexpr auto lift_to(Tower const& tower, V const& v) {
-  if constexpr (K == 0) {
-    return v;
-  } else {
-    using I = std::tuple_element_t<K - 1, Tower>;
-    auto const& in = std::get<K - 1>(tower);
-    if constexpr (at_level<V, I::level>) {
-      auto const inner = lift_to<K - 1>(tower, v.value);
-      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
-      else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
-    } else {
-      auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
-      else return in.lift(inner);
-    }
-  }
-}
-
-/// Lifts through the whole tower.
-template <class Tower, class V>
-constexpr auto lift_to_all(Tower const& tower, V const& v) {
-  return lift_to<std::tuple_size_v<Tower>>(tower, v);
-}
-
-} // namespace varve
-
-// ---- varve/transform/closure.hpp
-namespace varve {
-
-/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level above the captures' levels,
-/// which the compiler cannot do for values hidden inside a lambda (perturbation confusion, design section 5).
-template <class F, class... C>
-struct closure_t {
-  [[no_unique_address]] F f;
-  [[no_unique_address]] std::tuple<C...> captures;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return detail::call_with([&](auto const&... c) { return f(x..., c...); }, captures);
-  }
-};
-template <class F, class... C>
-constexpr auto closure(F f, C const&... c) {
-  return closure_t<F, C...>{f, std::tuple<C...>(c...)};
-}
-
-namespace detail {
-template <class F>
-constexpr auto captures_of(F const&) {
-  return std::tuple<>{};
-}
-template <class F, class... C>
-constexpr auto captures_of(closure_t<F, C...> const& f) {
-  return f.captures;
-}
-template <class X>
-constexpr int leaf_level() {
-  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    int r = 0;
-    using E = elements_of<X>;
-    ((r = leaf_level<std::tuple_element_t<K, E>>() > r ? leaf_level<std::tuple_element_t<K, E>>() : r), ...);
-    return r;
-  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
-  else if constexpr (value<X>) return level_of<X>;
-  else return 0;
-}
-template <class X>
-consteval bool tree_is_dynamic() {
-  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
-    return (tree_is_dynamic<std::tuple_element_t<K, elements_of<X>>>() || ...);
-  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
-  else return dynamic_value<X>;
-}
-/// Is one of these values, or of their leaves, one of a trace?
-template <class... X>
-consteval bool any_traced() {
-  return ([] {
-    if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return any_traced<E...>(); }(std::type_identity<elements_of<X>>{});
-    else return traced_value<X>;
-  }() || ...);
-}
-/// Level of a static transform: one above the greatest among its arguments and declared captures.
-template <class F, class... X>
-inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
-
-template <int Level, class F, class... X>
-constexpr auto leaves_tower(F const& f, X const&... x) {
-  return std::apply([](auto const&... v) { return tower_of<Level>(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
-}
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/transform/dynamic_scope.hpp
-namespace varve {
-
-namespace detail {
-/// A layer that runs interpreter `I` on boxed calls: the same `process` that static values use.
-template <class I>
-struct interpreter_layer : layer {
-  I interpreter{};
-  explicit interpreter_layer(layer_stack& stack) {
-    kind = I::kind;
-    keys = I::keys;
-    interpreter.self = this;
-    object = static_cast<dynamic_level*>(&interpreter);
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
-      auto const& in = static_cast<interpreter_layer&>(l).interpreter;
-      if (op.table->kind == op_kind::mutation) [[unlikely]]
-        return write_at(in, op, x);
-      return in.process(op, x);
-    };
-    pushed::name(*this, stack);
-  }
-  interpreter_layer(interpreter_layer const&) = delete;
-  interpreter_layer& operator=(interpreter_layer const&) = delete;
+  body* body_ = nullptr;
 };
 
-inline void require_floating(tensor const& t, char const* transform) {
-  if (is_floating(t.dtype())) return;
-  std::string what(transform);
-  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
-  refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
-}
-} // namespace detail
-
-namespace detail {
-/// Where the gradient of an argument of a transform arrives.
-struct argument_node : grad_node {
-  tensor gradient;
-  static grad_node_type const type_;
-  argument_node() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
-  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
-    static_cast<argument_node&>(n).gradient = g[0];
-    return {};
-  }
-  static void destroy(grad_node* n) {
-    if (n->extra) drop_extra(n->extra);
-    delete static_cast<argument_node*>(n);
-  }
-};
-inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [](grad_node&) {}, &argument_node::destroy, [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
-} // namespace detail
-
-/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
-/// (A template, like its siblings, only so that the header alone instantiates no operator.)
-template <class On = void>
-class dynamic_reverse_scope {
-public:
-  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
-    if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
-    layer_.records = true;
-    layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
-    layer_.outer_grad_mode = this_thread_state.grad_mode;
-  }
-
-  template <class T>
-  auto track(T const& t) {
-    return tree_map(
-        [&](auto const& v) {
-          if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
-            tensor const x = detail::as_tensor(detail::plain(v));
-            detail::require_floating(x, "grad");
-            return tensor::wrap(x, layer_.id, layer_.level, {}, detail::edge_to(new detail::argument_node), x.sizes());
-          } else {
-            return v;
-          }
-        },
-        t);
-  }
-  template <class Body>
-  auto run(Body const& body) {
-    pushed const on(this_thread_state.transforms, layer_);
-    set_grad_enabled const recorded(true);
-    return body();
-  }
-  template <class Y>
-  auto primal(Y const& t) const {
-    return tree_map(
-        [&](auto const& y) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) return mine(y) ? tensor(y.inner()) : y;
-          else return y;
-        },
-        t);
-  }
-  template <class Y>
-  void backward_from_scalar(Y const& y) {
-    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
-    if constexpr (std::is_same_v<Y, tensor>) {
-      if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
-      detail::require_floating(y, "grad of a function");
-      if (!mine(y) || !y.history()) return;
-      detail::backward_run<> pass(false);
-      pass.seed(y.history(), ones_like(y.inner()));
-      pass.run();
-    }
-  }
-  template <class Y, class G>
-  void backward(Y const& t, G const& g) {
-    detail::backward_run<> pass(true);
-    tree_map(
-        [&](auto const& y, auto const& c) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
-            tensor const cotangent = detail::as_tensor(c);
-            if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
-            if (mine(y) && y.history()) pass.seed(y.history(), cotangent);
-          }
-          return y;
-        },
-        t, g);
-    pass.run();
-  }
-  /// The collected cotangents of a tracked tree, handed over; zeros where nothing arrived.
-  template <class T>
-  auto gradient(T const& t) const {
-    return tree_map(
-        [&](auto const& v) {
-          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
-            tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
-            return c.defined() ? c : tensor(zeros_like(v.inner()));
-          } else {
-            return none;
-          }
-        },
-        t);
-  }
-
-private:
-  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
-  detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
-};
-
-/// One run of forward mode on tensors.
-template <class = void>
-class dynamic_forward_scope {
-public:
-  dynamic_forward_scope() : layer_(this_thread_state.transforms) {}
-  template <class P, class T>
-  auto attach(P const& p, T const& t) const {
-    return tree_map(
-        [&](auto const& v, auto const& d) {
-          auto const x = boxed(v);
-          auto const dx = boxed(d);
-          detail::require_floating(x, "jvp");
-          if (!(x.sizes() == dx.sizes())) refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
-          return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
-        },
-        p, t);
-  }
-  template <class Body>
-  auto run(Body const& body) {
-    pushed const on(this_thread_state.transforms, layer_);
-    return body();
-  }
-  tensor primal(tensor const& y) const { return layer_.interpreter.mine(y) ? y.inner() : y; }
-  template <class Y>
-    requires std::is_same_v<Y, tensor>
-  tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? y.extra() : tensor(zeros_like(y));
-  }
-  template <number Y>
-  tensor primal(Y y) const {
-    return detail::as_tensor(y);
-  }
-  template <number Y>
-  tensor tangent(Y) const {
-    return detail::as_tensor(Y(0));
-  }
-
-private:
-  template <class V>
-  static tensor boxed(V const& v) {
-    return detail::as_tensor(detail::plain(v));
-  }
-  detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
-};
-
-/// One run of `vmap` on tensors.
-template <class = void>
-class dynamic_batch_scope {
-public:
-  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
-    layer_.interpreter.n = dims{n};
-    layer_.batch_size = n;
-    layer_.random = random;
-  }
-  dims size() const { return layer_.interpreter.n; }
-  tensor map(tensor const& x) const {
-    dims logical = x.sizes();
-    return tensor::wrap(x, layer_.id, layer_.level, {}, {}, logical.erase(0));
-  }
-  template <class Body>
-  auto run(Body const& body) {
-    pushed const on(this_thread_state.transforms, layer_);
-    return body();
-  }
-  bool mapped(tensor const& y) const { return layer_.interpreter.mine(y); }
-  tensor unmapped(tensor const& y) const { return y.inner(); }
-
-private:
-  detail::interpreter_layer<vmap_interpreter<dynamic_level, dims>> layer_;
-};
-
-} // namespace varve
-
-// ---- varve/autograd/backward.hpp
-namespace varve {
-
-namespace detail {
-/// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
-
-/// Cotangents of the roots: as given, or one for a single element (AG-1).
-template <class Run, class Targets, class T>
-void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients, char const* who) {
-  if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
-  for (std::size_t k = 0; k < roots.size(); ++k) {
-    auto const& root = roots[k];
-    T const y = root.value;
-    T g = gradients.empty() ? T() : gradients[k];
-    if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
-    if (!g.defined()) {
-      if (!y.defined() || y.numel() != 1)
-        refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(y);
-    } else if (y.defined()) {
-      if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
-      if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
-    }
-    run.seed(root.at, g);
-  }
-}
-inline void refuse_backward_inside_transform(char const* who) {
-  if (inside_transform())
-    throw transform_error((std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
-}
-template <class T, class Targets, class Options, class Unused>
-std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow);
-} // namespace detail
-
-namespace autograd {
-
-/// Where a gradient starts from or is asked for: a tensor, or an edge of the graph without its tensor (AG-3).
-struct target {
-  edge at;
-  tensor value;
-  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
-  target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
-};
-/// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
-inline gradient_edge get_gradient_edge(tensor const& t) {
-  if (!t.requires_grad()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
-  edge const& e = detail::gradient_edge_of(t);
-  return {node(e.to()), static_cast<int>(e.nr())};
-}
-
-/// How `backward` and `grad` run.
-struct options {
-  /// Saved values are kept, so that the graph can be run again.
-  bool retain_graph = false;
-  /// What is computed is recorded itself, for derivatives of higher order.
-  bool create_graph = false;
-  /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
-  bool is_grads_batched = false;
-};
-/// What `grad` gives for inputs the outputs do not depend on.
-enum class unused { error, undefined, zeros };
-
-/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
-/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
-/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
-template <class T = tensor>
-void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
-  detail::refuse_backward_inside_transform("backward");
-  detail::backward_run<> run(o.retain_graph || o.create_graph);
-  set_grad_enabled const recorded(o.create_graph);
-  detail::seed_roots(run, roots, gradients, "backward");
-  for (auto const& x : inputs) {
-    if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
-    if (!detail::leaf_of(x)) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
-    run.capture(detail::gradient_edge_of(x));
-  }
-  run.run();
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    T const& g = run.captured(static_cast<int>(k));
-    auto* const leaf = detail::leaf_of(inputs[k]);
-    bool again = false;
-    for (std::size_t i = 0; i < k; ++i) again = again || detail::leaf_of(inputs[i]) == leaf;
-    if (!g.defined() || again) continue;
-    boxed_args in(g), out;
-    leaf->type->backward(*leaf, in, nullptr);
-    if (leaf->extra) leaf->extra->after(*leaf, out, in);
-  }
-}
-
-/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
-/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
-template <class T = tensor>
-std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
-  detail::refuse_backward_inside_transform("autograd::grad");
-  if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
-  detail::backward_run<> run(o.retain_graph || o.create_graph);
-  set_grad_enabled const recorded(o.create_graph);
-  detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
-  for (auto const& x : inputs) {
-    if (!x.at) detail::refuse_autograd("autograd::grad", "one of the inputs does not require grad");
-    run.capture(x.at);
-  }
-  run.run();
-  std::vector<T> r;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    T g = run.captured(static_cast<int>(k));
-    if (!g.defined() && allow == unused::error)
-      detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
-    if (!g.defined() && allow == unused::zeros) {
-      if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = zeros_like(T(inputs[k].value.detach()));
-    }
-    r.push_back(static_cast<T&&>(g));
-  }
-  return r;
-}
-} // namespace autograd
-
-/// The same run for each slice of the cotangents, as `vmap` does it.
-template <class T, class Targets, class Options, class Unused>
-std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow) {
-  if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0) throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
-  index_t const n = grad_outputs[0].size(0);
-  dynamic_batch_scope<> scope(n, random_policy::error);
-  std::vector<T> mapped;
-  for (auto const& g : grad_outputs) {
-    if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
-    mapped.push_back(scope.map(g));
-  }
-  backward_run<> run(o.retain_graph || o.create_graph);
-  set_grad_enabled const recorded(o.create_graph);
-  scope.run([&] {
-    seed_roots(run, outputs, mapped, "autograd::grad");
-    for (auto const& x : inputs) run.capture(x.at);
-    run.run();
-    return 0;
-  });
-  std::vector<T> r;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    T const g = run.captured(static_cast<int>(k));
-    if (!g.defined() && allow == Unused::error) refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
-    if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
-    else if (allow == Unused::undefined) r.push_back(T());
-    else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
-  }
-  return r;
-}
-
-template <class T>
-void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
-  autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
-}
-inline tensor tensor::grad() const {
-  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
-  if (history() && history().to()->extra)
-    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
-  return {};
-}
-inline void tensor::set_grad(tensor const& g) const {
-  auto* const leaf = detail::leaf_of(*this);
-  if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
-  if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
-  if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
-  leaf->set(g);
-}
+/// A function among the operands of a higher-order operator: tensors to tensors.
+using boxed_function = shared_function<boxed_args(boxed_args const&)>;
 
 } // namespace varve
 
@@ -10643,6 +5984,6133 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
 
 } // namespace varve
 
+// ---- varve/fwd.hpp
+/// @file
+/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
+namespace varve {
+
+// --- pointwise: shapes broadcast, dtypes promote (torch.result_type) --------------------------------------------------------------
+inline constexpr struct add_t : promoting_operator<add_t> { static constexpr auto op_name = "add"; } add{};
+inline constexpr struct sub_t : promoting_operator<sub_t> { static constexpr auto op_name = "sub"; } sub{};
+inline constexpr struct mul_t : promoting_operator<mul_t> { static constexpr auto op_name = "mul"; } mul{};
+inline constexpr struct div_t : promoting_operator<div_t> { static constexpr auto op_name = "div"; } div{};
+inline constexpr struct pow_t : promoting_operator<pow_t> { static constexpr auto op_name = "pow"; } pow{};
+inline constexpr struct neg_t : promoting_operator<neg_t> { static constexpr auto op_name = "neg"; } neg{};
+inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr auto op_name = "abs"; } abs{};
+inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
+inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
+inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
+inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
+inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
+inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
+inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
+inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
+inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
+inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
+inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
+inline constexpr struct where_t : promoting_operator<where_t> { static constexpr auto op_name = "where"; } where{};
+inline constexpr struct lt_t : promoting_operator<lt_t> { static constexpr auto op_name = "lt"; } lt{};
+inline constexpr struct le_t : promoting_operator<le_t> { static constexpr auto op_name = "le"; } le{};
+inline constexpr struct gt_t : promoting_operator<gt_t> { static constexpr auto op_name = "gt"; } gt{};
+inline constexpr struct ge_t : promoting_operator<ge_t> { static constexpr auto op_name = "ge"; } ge{};
+inline constexpr struct eq_t : promoting_operator<eq_t> { static constexpr auto op_name = "eq"; } eq{};
+inline constexpr struct ne_t : promoting_operator<ne_t> { static constexpr auto op_name = "ne"; } ne{};
+
+// --- dtype -------------------------------------------------------------------------------------------------------------------------
+/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when nothing changes.
+inline constexpr struct to_t {
+  static constexpr auto op_name = "to";
+  template <value X, class T>
+  constexpr auto operator()(X const& x, T const& type) const;
+} to{};
+
+// --- reductions ---------------------------------------------------------------------------------------------------------------------
+/// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
+inline constexpr struct sum_t {
+  static constexpr auto op_name = "sum";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} sum{};
+/// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
+inline constexpr struct amax_t {
+  static constexpr auto op_name = "amax";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} amax{};
+/// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
+inline constexpr struct amin_t {
+  static constexpr auto op_name = "amin";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} amin{};
+/// Position (int64) of the first greatest element, over all elements or along one axis.
+inline constexpr struct argmax_t {
+  static constexpr auto op_name = "argmax";
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, A const&... at) const;
+} argmax{};
+
+// --- contractions --------------------------------------------------------------------------------------------------------------------
+/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an operand is stored transposed.
+inline constexpr struct mm_t {
+  static constexpr auto op_name = "mm";
+  template <value A, value B, class... F>
+  constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
+} mm{};
+
+// --- views ---------------------------------------------------------------------------------------------------------------------------
+inline constexpr struct reshape_t {
+  static constexpr auto op_name = "reshape";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& sizes) const;
+} reshape{};
+inline constexpr struct permute_t {
+  static constexpr auto op_name = "permute";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& axes) const;
+} permute{};
+inline constexpr struct expand_t {
+  static constexpr auto op_name = "expand";
+  template <value X, class S>
+  constexpr auto operator()(X const& x, S const& sizes) const;
+} expand{};
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`.
+inline constexpr struct slice_t {
+  static constexpr auto op_name = "slice";
+  template <value X, class A, class... R>
+  constexpr auto operator()(X const& x, A const& axis, R const&... range) const;
+} slice{};
+/// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
+inline constexpr struct slice_backward_t {
+  static constexpr auto op_name = "slice_backward";
+  template <value G, class S, class R>
+  constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
+} slice_backward{};
+
+/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with such a region replaced.
+inline constexpr struct as_strided_t {
+  static constexpr auto op_name = "as_strided";
+  template <value X, class S, class T, class O = ints<0>>
+  constexpr auto operator()(X const& x, S const& size, T const& stride, O const& storage_offset = {}) const;
+} as_strided{};
+inline constexpr struct as_strided_backward_t {
+  static constexpr auto op_name = "as_strided_backward";
+  template <value G, class S, class T, class O = ints<0>>
+  constexpr auto operator()(G const& g, S const& input_size, T const& stride, O const& storage_offset = {}) const;
+} as_strided_backward{};
+inline constexpr struct as_strided_scatter_t {
+  static constexpr auto op_name = "as_strided_scatter";
+  template <value X, value S, class T, class O = ints<0>>
+  constexpr auto operator()(X const& x, S const& src, T const& stride, O const& storage_offset = {}) const;
+} as_strided_scatter{};
+
+// --- joins, indexing --------------------------------------------------------------------------------------------------------------------
+inline constexpr struct cat_t {
+  static constexpr auto op_name = "cat";
+  template <class X, class A>
+  constexpr auto operator()(X const& values, A const& axis) const;
+  template <class X>
+  constexpr auto operator()(X const& values) const;
+} cat{};
+inline constexpr struct gather_t {
+  static constexpr auto op_name = "gather";
+  template <value X, class A, value I>
+  constexpr auto operator()(X const& x, A const& axis, I const& index) const;
+} gather{};
+inline constexpr struct scatter_add_t {
+  static constexpr auto op_name = "scatter_add";
+  template <value X, class A, value I, value S>
+  constexpr auto operator()(X const& x, A const& axis, I const& index, S const& source) const;
+} scatter_add{};
+inline constexpr struct one_hot_t {
+  static constexpr auto op_name = "one_hot";
+  template <value X, class N>
+  constexpr auto operator()(X const& x, N const& num_classes) const;
+} one_hot{};
+
+/// The dtype of an element type as a fact, for `to(x, type<double>)` and factories.
+template <class T>
+inline constexpr ints<static_cast<index_t>(dtype_of_type<T>())> type{};
+/// Keeps reduced dimensions with size 1: `sum(x, axis<1>, keepdim)`.
+inline constexpr ints<1> keepdim{};
+
+} // namespace varve
+
+// ---- varve/rule/broadcasting.hpp
+namespace varve {
+
+/// Equality of two facts as a fact: a type when both are types, else a `bool`.
+template <fact A, fact B>
+constexpr auto same_fact(A const& a, B const& b) {
+  if constexpr (is_ints<A> && is_ints<B>) return std::bool_constant<(A::to_dims() == B::to_dims())>{};
+  else return to_dims(a) == to_dims(b);
+}
+
+namespace detail {
+/// An attribute given by a user as a fact: `axis<1>`, an integer, a list, a flag, a dtype.
+template <class T>
+constexpr auto as_fact(T const& t) {
+  if constexpr (fact<T>) return t;
+  else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
+  else return dims(t);
+}
+inline constexpr auto identity = [](auto const& v) { return v; };
+
+/// Axes of `from` that a broadcast from `to` repeated, leading ones included.
+inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
+  dims r;
+  int const shift = from.n - to.n;
+  for (int k = 0; k < from.n; ++k)
+    if (k < shift || (to[k - shift] == 1 && from[k] != 1)) r.push_back(k);
+  return r;
+};
+} // namespace detail
+
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting.
+inline constexpr struct sum_to_size_t {
+  template <value G, fact S>
+  constexpr auto operator()(G const& g, S const& sizes) const {
+    return choose(
+        same_fact(shape_of(g), sizes), detail::identity,
+        [&](auto const& v) { return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes); }, g);
+  }
+} sum_to_size{};
+
+/// Repeats a value to a shape unless it has it already.
+inline constexpr struct broadcast_to_t {
+  template <value X, fact S>
+  constexpr auto operator()(X const& x, S const& sizes) const {
+    return choose(
+        same_fact(shape_of(x), sizes), detail::identity, [&](auto const& v) { return expand(v, sizes); }, x);
+  }
+} broadcast_to{};
+
+namespace detail {
+/// Two tensors of one dtype and shape, which is the common case: found without a copy of either.
+template <class A, class B>
+concept both_tensors = std::is_same_v<A, tensor> && std::is_same_v<B, tensor>;
+template <class A, class B>
+bool alike(A const& a, B const& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes();
+}
+/// Gives a tangent the dtype and shape of the result it belongs to.
+template <value D, value Y>
+constexpr auto match(D const& d, Y const& y) {
+  if constexpr (both_tensors<D, Y>) {
+    if (alike(d, y)) return d;
+  }
+  return broadcast_to(to(d, type_fact(y)), shape_of(y));
+}
+/// Brings a cotangent back to the dtype and shape of the operand it belongs to.
+template <value G, value X>
+constexpr auto unmatch(G const& g, X const& x) {
+  if constexpr (both_tensors<G, X>) {
+    if (alike(g, x)) return g;
+  }
+  return to(sum_to_size(g, shape_of(x)), type_fact(x));
+}
+} // namespace detail
+
+namespace detail {
+/// Rank of an operand as its rule sees it.
+template <class V, class F>
+constexpr int logical_rank(operand<V, F> const& o) {
+  return rank_of(o.value) - static_cast<int>(static_cast<bool>(o.batched));
+}
+inline constexpr auto pad_after_batch = [](dims const& sizes, dims const& rank) {
+  dims r{sizes[0]};
+  for (index_t k = sizes.n - 1; k < rank[0]; ++k) r.push_back(1);
+  for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+  return r;
+};
+inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
+  dims r = sizes;
+  return r.insert(0, n[0]);
+};
+/// Axes of a value whose mapped dimension came in front.
+inline constexpr auto shifted = [](dims const& axes) {
+  dims r = axes;
+  for (int k = 0; k < r.n; ++k) ++r[k];
+  return r;
+};
+inline constexpr auto drop_first = [](dims const& sizes) {
+  dims r = sizes;
+  return r.erase(0);
+};
+template <class R, class V>
+constexpr auto rank_fact(V const& v, int less) {
+  if constexpr (is_ints<R>) return ints<R::size()>{};
+  else return dims{rank_of(v) - less};
+}
+} // namespace detail
+
+/// Rank without the mapped dimension, as a fact.
+template <class V, class F>
+constexpr auto logical_rank_fact(operand<V, F> const& o) {
+  if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
+  else return on_dims([](dims const& s, dims const& b) { return dims{s.n - b[0]}; }, shape_of(o.value), ints<F::value ? 1 : 0>{});
+}
+
+/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank `rank`.
+template <class V, class F, fact R>
+constexpr auto align(operand<V, F> const& o, R const& rank) {
+  return choose(
+      o.batched, [&](auto const& v) { auto s = on_dims(detail::pad_after_batch, shape_of(v), rank);
+        return choose(same_fact(s, shape_of(v)), detail::identity, [&](auto const& w) { return reshape(w, s); }, v); },
+      detail::identity, o.value);
+}
+
+/// The operand with its mapped dimension in front; one that is not mapped is repeated `n` times (a view for tensors).
+template <class V, class F, fact N>
+constexpr auto materialize(operand<V, F> const& o, N const& n) {
+  return choose(
+      o.batched, detail::identity, [&](auto const& v) { return expand(v, on_dims(detail::prepend, shape_of(v), n)); }, o.value);
+}
+
+} // namespace varve
+
+// ---- varve/rule/pointwise.hpp
+namespace varve::rule {
+
+/// Family of operators that compute each element from the elements at the same place. The operator gives
+/// `kernel(x...)` on scalars or SIMD lanes and `partial(arg<I>, y, x...)`, the derivative of the result by the I-th operand
+/// (`one` and `minus_one` cost nothing); shape, jvp, vjp and batch follow.
+template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
+struct pointwise {
+  static constexpr op_kind kind = op_kind::pointwise;
+  static constexpr auto schema = Conditions ? "(Tensor condition, Tensor self, Tensor other) -> Tensor" : Arity == 1 ? "(Tensor self) -> Tensor" : Arity == 2 ? "(Tensor self, Tensor other) -> Tensor" : "(Tensor self, Tensor other, Tensor third) -> Tensor";
+  static constexpr int arity = Arity;
+  static constexpr promotion promote = P;
+  /// Number of leading operands that are truth values and take no part in promotion (`where`).
+  static constexpr int conditions = Conditions;
+  static constexpr bool differentiable = P != promotion::comparison;
+
+  /// dtype the kernel computes in.
+  static constexpr dtype compute_type(meta const* in, int) {
+    dtype t{};
+    if constexpr (Arity - Conditions == 1) t = in[Conditions].type;
+    else if constexpr (Arity - Conditions == 2) t = result_type(in[Conditions], in[Conditions + 1]);
+    else t = result_type(in[Conditions], in[Conditions + 1], in[Conditions + 2]);
+    if (P == promotion::floating && category(t) < 2) t = default_dtype;
+    return t;
+  }
+  static constexpr meta shape(attributes const&, meta const* in, int count) {
+    dims s = in[0].sizes;
+    bool numbers = in[0].number;
+    for (int k = 1; k < Arity; ++k) {
+      s = broadcast(s, in[k].sizes);
+      numbers = numbers && in[k].number;
+    }
+    return {P == promotion::comparison ? dtype::bool_ : compute_type(in, count), s, numbers};
+  }
+
+  template <std::size_t I, class Op, value D, value Y, value... X>
+  static constexpr auto jvp(arg_t<I> a, Op const&, D const& d, Y const& y, X const&... x) {
+    using R = rules<typename Op::tag>;
+    using partial = decltype(R::partial(a, y, x...));
+    if constexpr (std::is_same_v<partial, one_t>) return detail::match(d, y);
+    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::match(neg(d), y);
+    else return detail::match(mul(R::partial(a, y, x...), d), y);
+  }
+  template <std::size_t I, class Op, value G, value Y, value... X>
+  static constexpr auto vjp(arg_t<I> a, Op const&, G const& g, Y const& y, X const&... x) {
+    using R = rules<typename Op::tag>;
+    using partial = decltype(R::partial(a, y, x...));
+    auto const& operand = nth<I>(x...);
+    if constexpr (std::is_same_v<partial, one_t>) return detail::unmatch(g, operand);
+    else if constexpr (std::is_same_v<partial, minus_one_t>) return detail::unmatch(neg(g), operand);
+    else return detail::unmatch(mul(g, R::partial(a, y, x...)), operand);
+  }
+  template <class Op, class N, class... O>
+  static constexpr auto batch(Op const& op, N const&, O const&... o) {
+    auto rank = on_dims([](auto const&... r) { dims m{0}; ((m[0] = r[0] > m[0] ? r[0] : m[0]), ...); return m; }, logical_rank_fact(o)...);
+    return op(align(o, rank)...);
+  }
+};
+
+} // namespace varve::rule
+
+// ---- varve/op/add.hpp
+namespace varve {
+
+/// x + y. Linear in both operands.
+template <>
+struct rules<add_t> : rule::pointwise<2> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto kernel(auto x, auto y) { return x + y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
+};
+
+namespace detail {
+/// Truth values have no negative (as in PyTorch: use `eq`, `ne` or convert first).
+template <class Tag, int Arity>
+struct no_bool : rule::pointwise<Arity> {
+  static constexpr bool accepts_bool = false;
+  static constexpr meta shape(attributes const& at, meta const* in, int count) {
+    meta const m = rule::pointwise<Arity>::shape(at, in, count);
+    if (m.type == dtype::bool_) refuse::dtype_is_not_supported(Tag::op_name, "bool");
+    return m;
+  }
+};
+} // namespace detail
+
+/// x - y. Linear in both operands.
+template <>
+struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto kernel(auto x, auto y) { return x - y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
+};
+
+/// -x.
+template <>
+struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto kernel(auto x) { return -x; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
+};
+
+} // namespace varve
+
+// ---- varve/dispatch/composite.hpp
+namespace varve {
+
+namespace detail {
+/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
+inline bool public_calls_are_watched() {
+  thread_state const& s = this_thread_state;
+  return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
+}
+
+template <class A>
+inline constexpr bool is_dynamic_operand = [] {
+  if constexpr (value<A>) return is_tensor_base<base_of<A>> && level_of<A> == 0;
+  else return false;
+}();
+
+/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole, below them its body runs.
+template <class Tag, class... A>
+struct public_call : op_table {
+  std::tuple<A const&...> arguments;
+
+  template <std::size_t K>
+  using argument = std::tuple_element_t<K, std::tuple<A...>>;
+  explicit public_call(A const&... a) : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot}, arguments(a...) { arity = (0 + ... + is_dynamic_operand<A>); }
+
+  tensor run() {
+    boxed_args x;
+    attributes at;
+    auto const take = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
+      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
+        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
+      }
+    };
+    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
+    return call_boxed({this, &at}, x);
+  }
+
+private:
+  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
+  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+    auto const* self = static_cast<public_call const*>(op.table);
+    int k = 0;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
+        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
+        else return std::get<I>(self->arguments);
+      };
+      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return static_cast<tensor>(Tag::body(std::get<K>(in)...));
+    }(std::index_sequence_for<A...>{});
+  }
+  static constexpr dispatch_table make_table() {
+    dispatch_table t = unregistered;
+    for (auto& f : t.at) f = {&body};
+    place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
+    place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
+    t.stops = dispatch_key_set::full();
+    return t;
+  }
+  static constexpr dispatch_table kernels = make_table();
+  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
+};
+} // namespace detail
+
+/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what the body calls; function modes see the call itself (MD-22).
+template <class Tag>
+struct composite_operator {
+  template <class... A>
+  constexpr auto operator()(A const&... a) const {
+    if constexpr ((detail::is_dynamic_operand<A> || ...))
+      if (detail::public_calls_are_watched()) [[unlikely]]
+        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+    if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
+    else return Tag::body(a...);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/rule/linear.hpp
+namespace varve::rule {
+
+/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives `shape`, `compute`, `vjp` and `batch`.
+struct linear {
+  static constexpr int arity = 1;
+  template <class Op, value D, value Y, value X>
+  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, X const&) {
+    return op(d);
+  }
+};
+
+/// Family of operators linear in each of two operands (`mm`). The operator gives `shape`, `compute`, `vjp` and `batch`.
+struct bilinear {
+  static constexpr int arity = 2;
+  template <class Op, value D, value Y, value A, value B>
+  static constexpr auto jvp(arg_t<0>, Op const& op, D const& d, Y const&, A const&, B const& b) {
+    return op(d, b);
+  }
+  template <class Op, value D, value Y, value A, value B>
+  static constexpr auto jvp(arg_t<1>, Op const& op, D const& d, Y const&, A const& a, B const&) {
+    return op(a, d);
+  }
+};
+
+/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`: static values copy along it, tensors share storage,
+/// traces take its shape. Linear; the operator gives `vjp` and `batch`.
+struct view : linear {
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr saved_values saved = saved_values::nothing();
+};
+
+} // namespace varve::rule
+
+namespace varve::detail {
+/// The shape rule of a view operator: the sizes of its layout.
+template <class Rules>
+constexpr meta view_shape(attributes const& at, meta const* in) {
+  return {in[0].type, Rules::layout_of(at, contiguous_layout(in[0].sizes)).sizes, in[0].number};
+}
+} // namespace varve::detail
+
+// ---- varve/op/to.hpp
+namespace varve {
+
+/// Converts the dtype; floating to integer truncates toward zero, anything to bool is `!= 0`. Attribute {dtype}.
+template <>
+struct rules<to_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr op_kind kind = op_kind::convert;
+  static constexpr auto schema = "(Tensor self, ScalarType dtype) -> Tensor";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {static_cast<dtype>(at[0][0]), in[0].sizes, in[0].number}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return to(g, type_fact(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+template <value X, class T>
+constexpr auto to_t::operator()(X const& x, T const& type) const {
+  auto t = detail::as_fact(type);
+  return choose(
+      same_fact(type_fact(x), t), detail::identity, [&](auto const& v) { return bind<to_t>(t)(v); }, x);
+}
+
+} // namespace varve
+
+// ---- varve/op/reshape.hpp
+namespace varve {
+
+namespace detail {
+/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks; each new dimension must lie within one.
+constexpr layout reshaped(layout const& from, dims const& sizes) {
+  layout r = contiguous_layout(sizes);
+  r.offset = from.offset;
+  if (numel(sizes) == 0 || from.contiguous()) return r;
+  int t = sizes.n - 1;
+  index_t chunk = 1, filled = 1, step = from.strides.back();
+  for (int f = from.sizes.n - 1; f >= 0; --f) {
+    chunk *= from.sizes[f];
+    if (f > 0 && (from.sizes[f - 1] == 1 || from.strides[f - 1] == chunk * step)) continue;
+    for (; t >= 0 && (filled < chunk || sizes[t] == 1); --t) {
+      r.strides[t] = filled * step;
+      filled *= sizes[t];
+    }
+    if (filled != chunk) {
+      r.expressible = false;
+      return r;
+    }
+    if (f > 0) step = from.strides[f - 1];
+    chunk = filled = 1;
+  }
+  return r;
+}
+
+/// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
+inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
+  dims r = sizes;
+  int unknown = -1;
+  index_t known = 1;
+  for (int k = 0; k < r.n; ++k) {
+    if (r[k] < -1) refuse::shapes_do_not_match("reshape", from, sizes);
+    if (r[k] != -1) known *= r[k];
+    else if (unknown >= 0) refuse::argument_is_invalid("reshape", "only one size may be -1");
+    else unknown = k;
+  }
+  if (unknown >= 0) {
+    if (known == 0 || numel(from) % known != 0) refuse::shapes_do_not_match("reshape", from, sizes);
+    r[unknown] = numel(from) / known;
+  }
+  if (numel(r) != numel(from)) refuse::shapes_do_not_match("reshape", from, sizes);
+  return r;
+};
+} // namespace detail
+
+/// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
+template <>
+struct rules<reshape_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return detail::reshaped(in, at[0]); }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return reshape(g, shape_of(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return reshape(o.value, on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <value X, class S>
+constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
+  return bind<reshape_t>(on_dims(detail::resolve_shape, detail::as_fact(sizes), shape_of(x)))(x);
+}
+
+namespace detail {
+/// Reshapes unless the shape is there already.
+inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
+  return choose(
+      same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
+};
+} // namespace detail
+
+/// Adds a dimension of size 1 at an axis in [-rank-1, rank].
+inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
+  static constexpr auto op_name = "unsqueeze";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis) {
+    auto with = [](dims const& s, dims const& a) {
+      dims r = s;
+      return r.insert(wrap_axis(a[0], s.n + 1), 1);
+    };
+    return reshape(x, on_dims(with, shape_of(x), detail::as_fact(axis)));
+  }
+} unsqueeze{};
+
+/// Removes dimensions of size 1: all, or those of the named axes that have size 1.
+inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
+  static constexpr auto op_name = "squeeze";
+  template <value X, class A = ints<>>
+  static constexpr auto body(X const& x, A const& axes = {}) {
+    auto without = [](dims const& s, dims const& a) {
+      dims gone, r;
+      for (int k = 0; k < a.n; ++k) gone.push_back(wrap_axis(a[k], s.n));
+      for (int k = 0; k < s.n; ++k)
+        if (s[k] != 1 || (a.n > 0 && !gone.contains(k))) r.push_back(s[k]);
+      return r;
+    };
+    return reshape(x, on_dims(without, shape_of(x), detail::as_fact(axes)));
+  }
+} squeeze{};
+
+} // namespace varve
+
+// ---- varve/kernel/constant_math.hpp
+/// @file
+/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
+/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
+/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
+namespace varve::kernel::constant {
+
+using wide = long double;
+inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
+inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
+
+/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
+template <class T>
+constexpr T narrow(wide x) {
+  constexpr bool single = sizeof(T) == 4;
+  constexpr wide greatest = single ? static_cast<wide>(0x1.fffffep127) : static_cast<wide>(0x1.fffffffffffffp1023);
+  constexpr wide half_ulp = single ? static_cast<wide>(0x1p103) : static_cast<wide>(0x1p970);
+  if (x != x) return static_cast<T>(nan);
+  wide const a = x < 0 ? -x : x;
+  if (a <= greatest) return static_cast<T>(x);
+  T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
+  return x < 0 ? -r : r;
+}
+/// Whether the sign bit is set, also of zeros and NaN.
+constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
+constexpr double magnitude(double x) { return negative(x) ? -x : x; }
+constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
+
+/// 2^n for |n| <= 1022.
+constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
+constexpr wide scale(wide x, int n) {
+  for (; n > 1000; n -= 1000) x *= power_of_two(1000);
+  for (; n < -1000; n += 1000) x *= power_of_two(-1000);
+  return x * power_of_two(n);
+}
+/// Nearest integer, for arguments well inside the range of `long long`.
+constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
+
+constexpr double trunc(double x) {
+  if (!(magnitude(x) < 0x1p52)) return x;
+  return with_sign(static_cast<double>(static_cast<long long>(x)), x);
+}
+constexpr double floor(double x) {
+  double const t = constant::trunc(x);
+  return t > x ? t - 1 : t;
+}
+constexpr double ceil(double x) { return -constant::floor(-x); }
+/// To the nearest integer, ties to even.
+constexpr double round(double x) {
+  if (!(magnitude(x) < 0x1p52)) return x;
+  double const f = constant::floor(x), d = x - f;
+  double const r = d < 0.5 || (d == 0.5 && static_cast<long long>(f) % 2 == 0) ? f : f + 1;
+  return with_sign(magnitude(r), x);
+}
+
+/// x = m * 2^k with m in [1, 2), for finite x > 0.
+struct parts {
+  double m;
+  int k;
+};
+constexpr parts split(double x) {
+  int k = 0;
+  if (x < 0x1p-1022) x *= 0x1p54, k = -54;
+  auto const u = std::bit_cast<std::uint64_t>(x);
+  return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
+}
+
+/// e^x - 1 for |x| <= 0.35, by Taylor's series.
+constexpr wide expm1_series(wide r) {
+  wide s = 1;
+  for (int k = 19; k > 1; --k) s = 1 + r * s / k;
+  return r * s;
+}
+constexpr wide wide_exp(wide x) {
+  int const n = static_cast<int>(nearest(x / ln2));
+  return scale(1 + expm1_series(x - n * ln2), n);
+}
+constexpr double exp(double x) {
+  if (x != x) return x;
+  if (x > 710) return infinity;
+  if (x < -746) return 0;
+  return narrow<double>(wide_exp(x));
+}
+constexpr double expm1(double x) {
+  if (x != x || x == 0) return x;
+  if (x > 710) return infinity;
+  if (x < -50) return -1;
+  if (x > 50) return narrow<double>(wide_exp(x));
+  int const n = static_cast<int>(nearest(x / ln2));
+  wide const s = power_of_two(n);
+  return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
+}
+
+/// log((1 + s) / (1 - s)) for |s| <= 0.172.
+constexpr wide log_series(wide s) {
+  wide const z = s * s;
+  wide p = 0;
+  for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
+  return 2 * s * p;
+}
+constexpr wide wide_log(double x) { // x finite and positive
+  parts p = split(x);
+  if (p.m > 1.41421356) p.m /= 2, ++p.k;
+  return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
+}
+constexpr double log(double x) {
+  if (x != x || x == infinity) return x;
+  if (x == 0) return -infinity;
+  if (x < 0) return nan;
+  return narrow<double>(wide_log(x));
+}
+constexpr double log1p(double x) {
+  if (x != x || x == infinity || x == 0) return x;
+  if (x == -1) return -infinity;
+  if (x < -1) return nan;
+  if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
+  if (x > 0x1p60) return constant::log(x);
+  wide const u = 1 + static_cast<wide>(x);
+  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
+  int const k = p.k + (p.m > 1.41421356);
+  wide const m = scale(u, -k);
+  return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
+}
+
+/// Square root digit by digit, correctly rounded.
+constexpr double sqrt(double x) {
+  if (x != x || x == 0 || x == infinity) return x;
+  if (x < 0) return nan;
+  parts p = split(x);
+  std::uint64_t m = (std::bit_cast<std::uint64_t>(p.m) & 0xfffffffffffffu) | 0x10000000000000u; // 53 bits
+  if (p.k % 2 != 0) m *= 2, --p.k;
+  std::uint64_t root = 0, rest = 0;
+  for (int bit = 0; bit < 54; ++bit) { // 27 pairs of bits of m, then zeros: a root of 54 bits, the last for rounding
+    rest = rest << 2 | (bit < 27 ? m >> (52 - 2 * bit) & 3 : 0);
+    std::uint64_t const trial = root << 2 | 1;
+    root <<= 1;
+    if (rest >= trial) rest -= trial, root |= 1;
+  }
+  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
+  return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
+}
+
+/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
+struct quadrant {
+  wide r;
+  int q;
+};
+constexpr quadrant reduce_angle(double x) {
+  wide y = x;
+  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
+    wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
+    for (int n = 1000; n >= 0; --n)
+      while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
+  }
+  long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
+  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
+  return {r, static_cast<int>(n & 3)};
+}
+constexpr wide sin_series(wide r) {
+  wide s = 1;
+  for (int k = 20; k > 1; k -= 2) s = 1 - r * r * s / (k * (k + 1));
+  return r * s;
+}
+constexpr wide cos_series(wide r) {
+  wide s = 1;
+  for (int k = 21; k > 0; k -= 2) s = 1 - r * r * s / (k * (k + 1));
+  return s;
+}
+constexpr wide wide_sin(quadrant a) {
+  wide const v = a.q & 1 ? cos_series(a.r) : sin_series(a.r);
+  return a.q & 2 ? -v : v;
+}
+constexpr double sin(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) == infinity) return nan;
+  return narrow<double>(wide_sin(reduce_angle(x)));
+}
+constexpr double cos(double x) {
+  if (x != x) return x;
+  if (magnitude(x) == infinity) return nan;
+  quadrant const a = reduce_angle(x);
+  return narrow<double>(wide_sin({a.r, (a.q + 1) & 3}));
+}
+constexpr double tan(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) == infinity) return nan;
+  quadrant const a = reduce_angle(x);
+  return narrow<double>(wide_sin(a) / wide_sin({a.r, (a.q + 1) & 3}));
+}
+
+constexpr double tanh(double x) {
+  if (x != x || x == 0) return x;
+  double const a = magnitude(x);
+  if (a > 20) return with_sign(1, x);
+  wide const y = 2 * static_cast<wide>(a);
+  int const n = static_cast<int>(nearest(y / ln2));
+  wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
+  return with_sign(narrow<double>(t / (t + 2)), x);
+}
+/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
+constexpr double sigmoid(double x) {
+  if (x != x) return x;
+  if (x < -746) return 0;
+  if (x > 50) return 1;
+  wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
+  return narrow<double>((x < 0 ? e : 1) / (1 + e));
+}
+/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
+constexpr double erf(double x) {
+  if (x != x || x == 0) return x;
+  double const a = magnitude(x);
+  if (a > 6) return with_sign(1, x);
+  wide const z = static_cast<wide>(a) * a;
+  wide term = a, sum = a;
+  for (int k = 1; term > sum * 1e-21L; ++k) sum += term *= 2 * z / (2 * k + 1);
+  return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
+}
+
+/// Remainder of the truncated quotient, exact.
+constexpr double fmod(double x, double y) {
+  if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
+  double r = magnitude(x);
+  double const d = magnitude(y);
+  if (d == infinity) return x;
+  while (r >= d) {
+    int k = split(r).k - split(d).k;
+    if (scale(d, k) > r) --k;
+    r = static_cast<double>(r - scale(d, k));
+  }
+  return with_sign(r, x);
+}
+
+constexpr bool is_integer(double x) { return constant::trunc(x) == x; }
+constexpr bool is_odd(double x) { return magnitude(x) < 0x1p53 && is_integer(x) && static_cast<long long>(x) % 2 != 0; }
+constexpr double pow(double x, double y) {
+  if (y == 0 || x == 1) return 1;
+  if (x != x || y != y) return nan;
+  double const a = magnitude(x), b = magnitude(y);
+  bool const flip = negative(x) && is_odd(y);
+  if (b == infinity) return a == 1 ? 1 : (a > 1) == (y > 0) ? infinity : 0;
+  if (a == 0 || a == infinity) {
+    double const r = (a == 0) == (y > 0) ? 0 : infinity;
+    return flip ? -r : r;
+  }
+  if (x < 0 && !is_integer(y)) return nan;
+  wide const t = y * wide_log(a);
+  wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
+  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
+    r = 1;
+    for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
+    if (y < 0) r = 1 / r;
+  }
+  double const v = t > 710 ? infinity : narrow<double>(r);
+  return flip ? -v : v;
+}
+
+} // namespace varve::kernel::constant
+
+// ---- varve/kernel/arithmetic.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
+/// scalars and 0/1 in the lane type for batches; a condition is true where it is not 0.
+namespace varve::kernel {
+
+template <class T>
+concept floating = std::is_floating_point_v<T>;
+template <class T>
+concept integral = std::is_integral_v<T>;
+template <class T>
+concept arithmetic = std::is_arithmetic_v<T>;
+/// An element type with batches that is floating.
+template <class T>
+concept floating_lane = lane<T> && floating<T>;
+/// A scalar of any element type, or a batch.
+template <class V>
+concept numeric = arithmetic<V> || is_batch<V>;
+
+namespace detail {
+/// Type in which integers may overflow; itself for floating types and batches, whose instructions wrap.
+template <class T>
+struct wrapping {
+  using type = T;
+};
+template <class T>
+  requires(integral<T> && sizeof(T) >= 4)
+struct wrapping<T> {
+  using type = std::make_unsigned_t<T>;
+};
+template <class T>
+using wrapping_t = typename wrapping<T>::type;
+} // namespace detail
+
+/// a + b; logical or for `bool`.
+template <numeric V>
+constexpr V add(V const& a, V const& b) {
+  using W = detail::wrapping_t<V>;
+  return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
+}
+/// a - b.
+template <numeric V>
+constexpr V sub(V const& a, V const& b) {
+  using W = detail::wrapping_t<V>;
+  return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
+}
+/// a * b; logical and for `bool`.
+template <numeric V>
+constexpr V mul(V const& a, V const& b) {
+  using W = detail::wrapping_t<V>;
+  return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
+}
+/// -a.
+template <numeric V>
+constexpr V neg(V const& a) {
+  if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
+  else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
+  else return -a;
+}
+/// |a|; the smallest integer stays.
+template <arithmetic T>
+constexpr T abs(T a) {
+  if constexpr (std::is_unsigned_v<T>) return a;
+  else if constexpr (integral<T>) return a < 0 ? kernel::neg(a) : a;
+  else return constant::negative(static_cast<double>(a)) ? -a : a;
+}
+template <lane T>
+VARVE_INLINE batch<T> abs(batch<T> const& a) {
+  return library::abs(a);
+}
+/// 1, 0 or -1; 0 for NaN (as `torch.sign`).
+template <arithmetic T>
+constexpr T sign(T a) {
+  if constexpr (std::is_unsigned_v<T>) return a > 0;
+  else return static_cast<T>((a > 0) - (a < 0));
+}
+template <lane T>
+VARVE_INLINE batch<T> sign(batch<T> const& a) {
+  batch<T> const zero(T(0)), one(T(1));
+  return kernel::select<T>(a > zero, one, kernel::select<T>(a < zero, zero - one, zero));
+}
+
+/// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
+template <numeric V>
+constexpr auto lt(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
+  else return a < b;
+}
+template <numeric V>
+constexpr auto le(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a <= b);
+  else return a <= b;
+}
+template <numeric V>
+constexpr auto gt(V const& a, V const& b) {
+  return kernel::lt(b, a);
+}
+template <numeric V>
+constexpr auto ge(V const& a, V const& b) {
+  return kernel::le(b, a);
+}
+template <numeric V>
+constexpr auto eq(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a == b);
+  else return a == b;
+}
+template <numeric V>
+constexpr auto ne(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
+  else return a != b;
+}
+/// Whether a value is NaN; false for integers.
+template <numeric V>
+constexpr auto isnan(V const& a) {
+  return kernel::ne(a, a);
+}
+
+/// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
+template <arithmetic C, arithmetic T>
+constexpr T where(C c, T a, T b) {
+  return c != C(0) ? a : b;
+}
+template <lane T>
+VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const& b) {
+  return kernel::select<T>(kernel::to_mask(c), a, b);
+}
+/// The greater value; NaN if either is (`torch.maximum`).
+template <numeric V>
+constexpr V maximum(V const& a, V const& b) {
+  if constexpr (is_batch<V>) {
+    using T = element_t<V>;
+    V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
+    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    else return m;
+  } else return a > b || a != a ? a : b;
+}
+/// The smaller value; NaN if either is (`torch.minimum`).
+template <numeric V>
+constexpr V minimum(V const& a, V const& b) {
+  if constexpr (is_batch<V>) {
+    using T = element_t<V>;
+    V const m = kernel::select<T>(a < b, a, b);
+    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    else return m;
+  } else return a < b || a != a ? a : b;
+}
+
+/// Greatest integer <= x. Integers are returned as they are by all four roundings.
+template <arithmetic T>
+constexpr T floor(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::floor(x)) : std::floor(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> floor(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::floor(x);
+}
+/// Smallest integer >= x.
+template <arithmetic T>
+constexpr T ceil(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::ceil(x)) : std::ceil(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> ceil(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::ceil(x);
+}
+/// Towards zero.
+template <arithmetic T>
+constexpr T trunc(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::trunc(x)) : std::trunc(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> trunc(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::trunc(x);
+}
+/// Nearest integer, ties to even (`torch.round`).
+template <arithmetic T>
+constexpr T round(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::round(x)) : std::nearbyint(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> round(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::nearbyint(x);
+}
+
+/// Remainder with the sign of the dividend (`torch.fmod`). An integer divisor 0 is `value_error`, here and below.
+template <arithmetic T>
+constexpr T fmod(T a, T b) {
+  if constexpr (floating<T>) {
+    return std::is_constant_evaluated() ? static_cast<T>(constant::fmod(a, b)) : std::fmod(a, b);
+  } else {
+    if (b == 0) refuse::argument_is_invalid("fmod", "integer division by zero");
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1)) return 0; // the smallest integer has no quotient by -1
+    return static_cast<T>(a % b);
+  }
+}
+/// Remainder with the sign of the divisor (`torch.remainder`, Python's %).
+template <arithmetic T>
+constexpr T remainder(T a, T b) {
+  T const r = kernel::fmod(a, b);
+  if constexpr (std::is_unsigned_v<T>) return r;
+  else return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
+}
+/// Quotient rounded down (`torch.floor_divide`, Python's //).
+template <arithmetic T>
+constexpr T floor_divide(T a, T b) {
+  if constexpr (floating<T>) {
+    if (b == 0) return a / b;
+    T const r = kernel::fmod(a, b);
+    T q = (a - r) / b;
+    if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+    if (q == 0) return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
+    T const f = kernel::floor(q); // q is an integer but for rounding
+    return q - f > T(0.5) ? f + 1 : f;
+  } else {
+    if (b == 0) refuse::argument_is_invalid("floor_divide", "integer division by zero");
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return kernel::neg(a);
+      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+    } else return static_cast<T>(a / b);
+  }
+}
+template <lane T>
+VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
+}
+template <lane T>
+VARVE_INLINE batch<T> remainder(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
+}
+template <lane T>
+VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::floor_divide(x, y); }, a, b);
+}
+
+} // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/reduce_row.hpp
+/// @file
+/// The typed loops under reductions: a contiguous row into one result, and several rows into a row of results.
+namespace varve::kernel {
+
+/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a result of an element.
+struct sum_fold {
+  template <class T>
+  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  template <class T>
+  static constexpr T identity() {
+    return T(0);
+  }
+  static constexpr bool repeatable = false; // whether an element may be folded in twice
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::add(a, b);
+  }
+};
+/// Product.
+struct prod_fold : sum_fold {
+  template <class T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::mul(a, b);
+  }
+};
+/// Greatest element; NaN if there is one.
+struct max_fold {
+  template <class T>
+  using result = T;
+  template <class T>
+  static constexpr T identity() {
+    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  }
+  static constexpr bool repeatable = true;
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::maximum(a, b);
+  }
+};
+/// Least element; NaN if there is one.
+struct min_fold : max_fold {
+  template <class T>
+  static constexpr T identity() {
+    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
+  template <class V>
+  static constexpr V combine(V const& a, V const& b) {
+    return kernel::minimum(a, b);
+  }
+};
+/// Whether any element is not 0.
+struct any_fold {
+  template <class>
+  using result = bool;
+  template <class>
+  static constexpr bool identity() {
+    return false;
+  }
+  static constexpr bool repeatable = true;
+  static constexpr bool combine(bool a, bool b) { return a | b; }
+};
+/// Whether all elements are not 0.
+struct all_fold : any_fold {
+  template <class>
+  static constexpr bool identity() {
+    return true;
+  }
+  static constexpr bool combine(bool a, bool b) { return a & b; }
+};
+
+namespace detail {
+template <class Fold, class T>
+using result_t = typename Fold::template result<T>;
+/// Folds run on batches when elements and results are of one type.
+template <class Fold, class T>
+inline constexpr bool folds_batches = lane<T> && std::is_same_v<result_t<Fold, T>, T>;
+/// A boolean result asks `!= 0`; other results convert.
+template <class Fold, class T>
+constexpr result_t<Fold, T> to_result(T x) {
+  if constexpr (std::is_same_v<result_t<Fold, T>, bool>) return x != T(0);
+  else return static_cast<result_t<Fold, T>>(x);
+}
+
+template <class Fold, class T>
+void clear_results(index_t n, void* results) {
+  auto* const r = static_cast<result_t<Fold, T>*>(results);
+  for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
+}
+
+/// Folds a contiguous row of at least one batch in four accumulators.
+template <class Fold, class T>
+T fold_batches(index_t n, T const* p) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  V const start(Fold::template identity<T>());
+  V a = start, b = start, c = start, d = start;
+  index_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    a = Fold::combine(a, kernel::load(p + i));
+    b = Fold::combine(b, kernel::load(p + i + L));
+    c = Fold::combine(c, kernel::load(p + i + 2 * L));
+    d = Fold::combine(d, kernel::load(p + i + 3 * L));
+  }
+  for (; i + L <= n; i += L) a = Fold::combine(a, kernel::load(p + i));
+  if (i < n && Fold::repeatable) b = Fold::combine(b, kernel::load(p + n - L)), i = n;
+  a = Fold::combine(Fold::combine(a, b), Fold::combine(c, d));
+  T r;
+  if constexpr (std::is_same_v<Fold, sum_fold>) {
+    if (i < n) a += kernel::load_first(p + i, static_cast<std::size_t>(n - i));
+    r = kernel::reduce_sum(a);
+  } else {
+    r = kernel::reduce_lanes(a, [](T x, T y) { return Fold::combine(x, y); });
+    for (; i < n; ++i) r = Fold::combine(r, p[i]);
+  }
+  return r;
+}
+/// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
+template <class Fold, class T>
+VARVE_NOINLINE T fold_halves(index_t n, T const* p) {
+  constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
+  if (n <= leaf) return detail::fold_batches<Fold>(n, p);
+  index_t const half = (n / 2 + leaf - 1) / leaf * leaf;
+  return Fold::combine(detail::fold_halves<Fold>(half, p), detail::fold_halves<Fold>(n - half, p + half));
+}
+
+/// Folds `n` contiguous elements into one result.
+template <class Fold, class T>
+void fold_row(index_t n, void const* in, void* result) {
+  auto const* const p = static_cast<T const*>(in);
+  auto r = *static_cast<result_t<Fold, T>*>(result);
+  if constexpr (folds_batches<Fold, T>) {
+    if (n >= static_cast<index_t>(lanes<T>)) {
+      *static_cast<T*>(result) = Fold::combine(r, detail::fold_halves<Fold>(n, p));
+      return;
+    }
+  }
+  for (index_t i = 0; i < n; ++i) r = Fold::combine(r, detail::to_result<Fold>(p[i]));
+  *static_cast<result_t<Fold, T>*>(result) = r;
+}
+
+/// r[j] = combine(r[j], the fold of `rows` >= 1 rows at column j).
+template <class Fold, class T>
+VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
+  index_t j = 0;
+  if constexpr (folds_batches<Fold, T>) {
+    constexpr index_t L = lanes<T>;
+    for (; j + L <= cols; j += L) {
+      T const* q = p + j;
+      batch<T> v = kernel::load(q);
+      for (index_t k = 1; k < rows; ++k) v = Fold::combine(v, kernel::load(q += stride));
+      kernel::store(r + j, Fold::combine(kernel::load(r + j), v));
+    }
+  }
+  for (; j < cols; ++j)
+    for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
+}
+inline constexpr index_t strip = 512; // columns and rows folded at a time: results and partial results stay in the first cache
+
+/// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
+template <class Fold, class T>
+VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
+  constexpr index_t some = 8;
+  if (rows > strip) {
+    result_t<Fold, T> second[strip];
+    index_t const half = (rows / 2 + strip - 1) / strip * strip;
+    detail::fold_strip<Fold>(half, stride, cols, p, r);
+    detail::fold_strip<Fold>(rows - half, stride, cols, p + half * stride, second);
+    for (index_t j = 0; j < cols; ++j) r[j] = Fold::combine(r[j], second[j]);
+    return;
+  }
+  detail::clear_results<Fold, T>(cols, r);
+  for (index_t i = 0; i < rows; i += some) detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
+}
+/// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
+template <class Fold, class T>
+void fold_columns(index_t rows, index_t stride, index_t cols, void const* in, void* results) {
+  auto* const r = static_cast<result_t<Fold, T>*>(results);
+  result_t<Fold, T> part[strip];
+  for (index_t j = 0; j < cols; j += strip) {
+    index_t const w = cols - j < strip ? cols - j : strip;
+    detail::fold_strip<Fold>(rows, stride, w, static_cast<T const*>(in) + j, part);
+    for (index_t k = 0; k < w; ++k) r[j + k] = Fold::combine(r[j + k], part[k]);
+  }
+}
+} // namespace detail
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/reduce.hpp
+/// @file
+/// Reductions over any set of axes of strided memory.
+namespace varve::kernel {
+
+/// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
+enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
+
+/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that of the input.
+constexpr dtype reduced_dtype(reduction r, dtype in) {
+  if (r == reduction::any || r == reduction::all) return dtype::bool_;
+  return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
+}
+
+namespace detail {
+/// The typed parts of one reduction; `result` points to results of its type and is folded into, not overwritten.
+struct reducer {
+  void (*clear)(index_t n, void* result);
+  void (*row)(index_t n, void const* in, void* result);
+  void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
+  int itemsize;
+};
+template <class Fold, class T>
+constexpr reducer make_reducer() {
+  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<result_t<Fold, int>, bool>) return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
+  else return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>, static_cast<int>(sizeof(typename Fold::template result<T>))};
+}
+template <class T>
+reducer reducer_of(reduction r) {
+  switch (r) {
+  case reduction::sum: return detail::make_reducer<sum_fold, T>();
+  case reduction::prod: return detail::make_reducer<prod_fold, T>();
+  case reduction::max: return detail::make_reducer<max_fold, T>();
+  case reduction::min: return detail::make_reducer<min_fold, T>();
+  case reduction::any: return detail::make_reducer<any_fold, T>();
+  default: return detail::make_reducer<all_fold, T>();
+  }
+}
+
+/// The sizes and strides of the axes in (or not in) a bit mask.
+struct axis_set {
+  dims sizes, strides;
+  axis_set(dims const& all, index_t const* s, unsigned axes, bool inside) {
+    for (int d = 0; d < all.n; ++d)
+      if (((axes >> d & 1u) != 0) == inside) sizes.push_back(all.v[d]), strides.push_back(s[d]);
+  }
+};
+
+VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+  axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
+  index_t const results = numel(kept.sizes);
+  r.clear(results, out);
+  if (numel(sizes) == 0) return;
+  dims const out_strides = contiguous_strides(kept.sizes);
+  operand const source(in.data, kept.strides.v, in.itemsize);
+  walk to(kept.sizes, {out, out_strides.v, r.itemsize}, &source, 1);
+  walk from(reduced.sizes, {in.data, reduced.strides.v, in.itemsize}, nullptr, 0);
+  index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
+  index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
+  bool const rows = step == in.itemsize || n == 1;
+  if (!rows && in_step == in.itemsize && step % in.itemsize == 0) { // a whole row of results at once
+    do {
+      from.data[0] = to.data[1];
+      do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
+      while (from.next());
+    } while (to.next());
+    return;
+  }
+  constexpr index_t block = 256;
+  alignas(64) unsigned char packed[block * 8];
+  do {
+    for (index_t j = 0; j < m; ++j) {
+      from.data[0] = to.data[1] + j * in_step;
+      void* const result = to.data[0] + j * to_step;
+      do {
+        if (rows) r.row(n, from.data[0], result);
+        else
+          for (index_t i = 0; i < n; i += block) {
+            index_t const k = n - i < block ? n - i : block;
+            detail::gather(packed, in.itemsize, from.data[0] + i * step, step, k, in.itemsize);
+            r.row(k, packed, result);
+          }
+      } while (from.next());
+    }
+  } while (to.next());
+}
+} // namespace detail
+
+/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order, contiguous, with `reduced_dtype`. An empty
+/// reduction gives 0, 1, false or true; for `max` and `min` it is `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
+template <class = void>
+VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
+  if (r == reduction::max || r == reduction::min)
+    for (int d = 0; d < sizes.n; ++d)
+      if ((axes >> d & 1u) != 0 && sizes.v[d] == 0) refuse::argument_is_invalid(r == reduction::max ? "max" : "min", "a reduction of no elements has no identity");
+  detail::run_reduction(on_dtype(type, "reduce", [r]<class T>() { return detail::reducer_of<T>(r); }), sizes, in, axes, out);
+}
+
+namespace detail {
+/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least) element; NaN wins over all.
+template <bool Greatest, class T>
+void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
+  auto const* p = static_cast<T const*>(in);
+  auto& value = *static_cast<T*>(best_value);
+  constexpr index_t block = 1024;
+  for (index_t i = 0; i < n; i += block) {
+    index_t const m = n - i < block ? n - i : block;
+    T extreme = p[i];
+    if constexpr (Greatest) fold_row<max_fold, T>(m, p + i, &extreme);
+    else fold_row<min_fold, T>(m, p + i, &extreme);
+    bool const better = start + i == 0 || (value == value && (extreme != extreme || (Greatest ? extreme > value : extreme < value)));
+    if (!better) continue;
+    index_t k = i;
+    if constexpr (lane<T>)
+      if (extreme == extreme)
+        while (k + static_cast<index_t>(lanes<T>) <= i + m && !kernel::any<T>(kernel::load(p + k) == batch<T>(extreme))) k += lanes<T>;
+    while (!(p[k] == extreme || (extreme != extreme && p[k] != p[k]))) ++k;
+    value = extreme;
+    *best = start + k;
+  }
+}
+template <class T>
+auto extreme_finder(bool greatest) {
+  return greatest ? find_extreme<true, T> : find_extreme<false, T>;
+}
+} // namespace detail
+
+/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in row-major order. `out` receives the
+/// kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`, `torch.argmin`)
+template <class = void>
+VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
+  if (axis < 0 ? numel(sizes) == 0 : sizes.n > 0 && sizes.v[axis] == 0)
+    refuse::argument_is_invalid(greatest ? "argmax" : "argmin", "a reduction of no elements has no result");
+  auto const find = on_dtype(type, "argmax", [greatest]<class T>() { return detail::extreme_finder<T>(greatest); });
+  constexpr index_t block = 256;
+  alignas(64) unsigned char packed[block * 8];
+  alignas(8) unsigned char value[8];
+  auto scan = [&](char const* p, index_t n, index_t stride, index_t start, std::int64_t* best) {
+    if (stride == in.itemsize || n == 1) return find(n, p, start, value, best);
+    for (index_t i = 0; i < n; i += block) {
+      index_t const k = n - i < block ? n - i : block;
+      detail::gather(packed, in.itemsize, p + i * stride, stride, k, in.itemsize);
+      find(k, packed, start + i, value, best);
+    }
+  };
+  // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
+  bool const whole = axis < 0 || sizes.n == 0;
+  if (whole && detail::is_contiguous(sizes, in.strides)) return scan(static_cast<char const*>(in.data), numel(sizes), in.itemsize, 0, out);
+  int const scanned = whole ? sizes.n - 1 : axis;
+  detail::axis_set const outer(sizes, in.strides, 1u << scanned, false);
+  index_t const n = sizes.v[scanned], positions = numel(outer.sizes);
+  for (index_t k = 0; k < positions; ++k) {
+    auto const* p = static_cast<char const*>(in.data);
+    index_t rest = k;
+    for (int d = outer.sizes.n - 1; d >= 0; rest /= outer.sizes.v[d--]) p += rest % outer.sizes.v[d] * outer.strides.v[d] * in.itemsize;
+    scan(p, n, in.strides[scanned] * in.itemsize, whole ? k * n : 0, whole ? out : out + k);
+  }
+}
+
+} // namespace varve::kernel
+
+// ---- varve/rule/reduction.hpp
+namespace varve {
+
+namespace detail {
+/// Axes in ascending order without negatives; none given means all. Duplicates are refused.
+inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
+  dims r;
+  if (axes.n == 0)
+    for (int k = 0; k < sizes.n; ++k) r.push_back(k);
+  for (int k = 0; k < axes.n; ++k) {
+    int const a = wrap_axis(axes[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("reduction", "an axis is named twice");
+    int at = r.n;
+    while (at > 0 && r[at - 1] > a) --at;
+    if (sizes.n > 0) r.insert(at, a);
+  }
+  return r;
+};
+constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
+  dims r;
+  for (int k = 0; k < sizes.n; ++k) {
+    if (!axes.contains(k)) r.push_back(sizes[k]);
+    else if (keep) r.push_back(1);
+  }
+  return r;
+}
+inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
+/// Reduces a tensor by a SIMD fold of `kernel/reduce.hpp`.
+template <class Tag>
+VARVE_NOINLINE tensor reduce_tensor(attributes const& at, tensor const& x, kernel::detail::reducer (*fold)(dtype)) {
+  meta const in[] = {meta_of(x)};
+  meta const m = rules<Tag>::shape(at, in, 1);
+  tensor r = tensor::empty(m.sizes, m.type);
+  unsigned axes = 0;
+  for (index_t a : at[0]) axes |= 1u << a;
+  kernel::detail::run_reduction(fold(x.dtype()), x.sizes(), operand_of(x, x.strides().v), axes, r.raw());
+  return r;
+}
+template <class Fold>
+kernel::detail::reducer fold_for(dtype t) {
+  return on_dtype(t, "reduction", []<class T>() { return kernel::detail::make_reducer<Fold, T>(); });
+}
+} // namespace detail
+
+namespace rule {
+/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and `vjp`.
+struct reduction {
+  static constexpr op_kind kind = op_kind::reduction;
+  static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
+  static constexpr int arity = 1;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, detail::reduced(in[0].sizes, at[0], at[1][0] != 0), in[0].number}; }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
+  }
+};
+} // namespace rule
+
+namespace detail {
+/// Gives a reduced value its reduced dimensions back, with size 1.
+template <class Op, value V, value X>
+constexpr auto keep_reduced(Op const& op, V const& v, X const& x) {
+  return reshape(v, on_dims(kept_shape, shape_of(x), fact_of<0>(op)));
+}
+/// Calls `f(result element, element)` for every element of `x`: how reductions without a faster kernel run.
+template <class R, class T, class F>
+constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T const> x, F f) {
+  dims step = x.sizes; // strides of the result along the operand's dimensions, 0 along reduced ones
+  int k_out = 0;
+  for (int k = 0; k < x.sizes.n; ++k) {
+    bool const gone = at[0].contains(k);
+    step[k] = gone ? 0 : out.strides[k_out];
+    if (!gone || at[1][0]) ++k_out;
+  }
+  for_each_index(x.sizes, [&](dims const& i) {
+    index_t o = 0;
+    for (int k = 0; k < i.n; ++k) o += i[k] * step[k];
+    f(out.data[o], static_cast<T const&>(x.at(i)));
+  });
+}
+/// `op(x, axes..., keepdim)`: the common front of reductions.
+template <class Tag, value X, class A = ints<>, class K = ints<0>>
+constexpr auto reduce(X const& x, A const& axes = {}, K const& keep = {}) {
+  return bind<Tag>(on_dims(normalize_axes, as_fact(axes), shape_of(x)), as_fact(keep))(x);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/op/sum.hpp
+namespace varve {
+
+/// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
+template <>
+struct rules<sum_t> : rule::reduction {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr bool sums = true;
+  template <class T>
+  using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    meta m = reduction::shape(at, in, n);
+    if (category(m.type) < 2) m.type = dtype::int64;
+    return m;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&) {
+    return op(d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
+  }
+};
+
+template <value X, class... A>
+constexpr auto sum_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<sum_t>(x, at...);
+}
+
+/// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
+inline constexpr struct mean_t : composite_operator<mean_t> {
+  static constexpr auto op_name = "mean";
+  template <value X, class... A>
+  static constexpr auto body(X const& x, A const&... at) {
+    if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
+    auto const s = sum(x, at...);
+    dims const sizes = to_dims(shape_of(x));
+    for (index_t d : sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
+    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
+    return div(s, count(sizes, to_dims(shape_of(s))));
+  }
+} mean{};
+
+} // namespace varve
+
+// ---- varve/op/expand.hpp
+namespace varve {
+
+namespace detail {
+/// -1 keeps a size; the operand's shape must broadcast to the result.
+inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
+  dims r = sizes;
+  int const shift = sizes.n - from.n;
+  if (shift < 0) refuse::shapes_do_not_match("expand", from, sizes);
+  for (int k = 0; k < r.n; ++k) {
+    if (r[k] == -1 && k >= shift) r[k] = from[k - shift];
+    if (r[k] < 0 || (k >= shift && from[k - shift] != 1 && from[k - shift] != r[k])) refuse::shapes_do_not_match("expand", from, sizes);
+  }
+  return r;
+};
+} // namespace detail
+
+/// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
+template <>
+struct rules<expand_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0], in[0].number}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], broadcast_strides(in.sizes, in.strides, at[0]), in.offset, true}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
+    return sum_to_size(g, shape_of(x));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return expand(align(o, on_dims([](dims const& s) { return dims{s.n}; }, op.a)), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <value X, class S>
+constexpr auto expand_t::operator()(X const& x, S const& sizes) const {
+  return bind<expand_t>(on_dims(detail::resolve_expand, detail::as_fact(sizes), shape_of(x)))(x);
+}
+
+} // namespace varve
+
+// ---- varve/op/full_like.hpp
+namespace varve {
+
+namespace detail {
+/// The value under all interpreters.
+template <value X>
+constexpr auto const& base_value(X const& x) {
+  if constexpr (is_seen<X>) return base_value(x.value);
+  else return x;
+}
+} // namespace detail
+
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
+inline constexpr struct full_like_t {
+  template <value X, number N>
+  constexpr auto operator()(X const& x, N v) const {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(shape_of(x)), v); }) return B::full_on(detail::base_value(x), to_dims(shape_of(x)), v);
+    else return of_shape(x, shape_of(x), v);
+  }
+  /// ... of another shape.
+  template <value X, fact S, number N>
+  static constexpr auto of_shape(X const& x, S const& sizes, N v) {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(sizes), v); }) return B::full_on(detail::base_value(x), to_dims(sizes), v);
+    else return made(x, B::full(sizes, type_fact(x), v));
+  }
+
+private:
+  template <class X, class R>
+  static constexpr auto made(X const& x, R r) {
+    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
+    return r;
+  }
+} full_like{};
+
+/// Zeros with the shape and dtype of another value.
+inline constexpr struct zeros_like_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return full_like(x, 0);
+  }
+} zeros_like{};
+
+/// Zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
+inline constexpr struct new_zeros_t {
+  template <value X, fact S>
+  constexpr auto operator()(X const& x, S const& sizes) const {
+    return full_like.of_shape(x, sizes, 0);
+  }
+} new_zeros{};
+
+/// Ones with the shape and dtype of another value.
+inline constexpr struct ones_like_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return full_like(x, 1);
+  }
+} ones_like{};
+
+} // namespace varve
+
+// ---- varve/interpreter/rule_call.hpp
+namespace varve {
+
+/// Names an operator and an interpreter in a compiler's message.
+template <class Op, class Interpreter>
+struct no_rule_of;
+
+/// A primal with its tangent; `none_t` (static) or a null tensor (dynamic) is no tangent.
+template <class P, class T>
+struct dual {
+  P const& primal;
+  T const& tangent;
+};
+
+/// Is there something behind a payload? A type-level answer for static values, a flag for tensors.
+template <class T>
+constexpr auto present(T const&) {
+  return std::bool_constant<!is_none<T>>{};
+}
+
+/// Sum of two contributions either of which may be absent.
+template <class A, class B>
+constexpr auto plus(A const& a, B const& b) {
+  if constexpr (is_none<A>) return b;
+  else if constexpr (is_none<B>) return a;
+  else return add(a, b);
+}
+
+namespace detail {
+template <class Y>
+constexpr bool static_and_not_floating() {
+  if constexpr (is_ints<decltype(type_fact(std::declval<Y const&>()))>) return !is_floating(static_cast<dtype>(decltype(type_fact(std::declval<Y const&>()))::to_dims()[0]));
+  else return false;
+}
+template <class Op>
+concept passes_derivatives = !constant_to_derivatives<typename Op::tag>;
+
+template <std::size_t I, class Op, class Y, class D, class... P>
+constexpr auto tangent_of(Op const& op, Y const& y, D const& d, P const&... primal) {
+  if constexpr (is_none<D>) {
+    return none;
+  } else {
+    using tag = typename Op::tag;
+    static_assert(has_jvp<tag> || never<no_rule_of<Op, struct jvp>>, "varve: this operator has no jvp rule; add `jvp` (or `partial`) to its rules<>");
+    if constexpr (has_jvp<tag>) return rules<tag>::jvp(arg<I>, op, d, y, primal...);
+    else return none;
+  }
+}
+constexpr none_t fold_plus() { return none; }
+template <class A>
+constexpr auto fold_plus(A const& a) {
+  return a;
+}
+template <class A, class B, class... R>
+constexpr auto fold_plus(A const& a, B const& b, R const&... r) {
+  return fold_plus(plus(a, b), r...);
+}
+} // namespace detail
+
+/// Tangent of an operator's result: the sum of its `jvp` rules over the operands that have a tangent, or `none`.
+template <class Op, class Y, class... P, class... T>
+constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
+  if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
+    return none;
+  } else {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return detail::fold_plus(detail::tangent_of<I>(op, y, d.tangent, d.primal...)...);
+    }(std::index_sequence_for<P...>{});
+  }
+}
+
+/// Cotangent of operand I.
+template <std::size_t I, class Op, class G, class Y, class... X>
+constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
+  using tag = typename Op::tag;
+  static_assert(has_vjp<tag> || never<no_rule_of<Op, struct grad>>, "varve: this operator has no vjp rule; add `vjp` (or `partial`) to its rules<>");
+  if constexpr (has_vjp<tag>) return rules<tag>::vjp(arg<I>, op, g, y, x...);
+  else return none;
+}
+
+/// Result of an operator of which at least one operand is mapped, the mapped dimension in front.
+template <class Op, class N, class... V, class... F>
+constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
+  using tag = typename Op::tag;
+  static_assert(has_batch<tag> || never<no_rule_of<Op, struct vmap>>, "varve: this operator has no batch rule; add `batch` to its rules<>");
+  if constexpr (has_batch<tag>) return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
+  else return nth<0>(o...); // nothing more is instantiated after the message
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/grad.hpp
+namespace varve {
+
+/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through the `vjp` rules afterwards.
+template <class Lv>
+struct grad_interpreter : Lv {
+  static constexpr char const* kind = "grad";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::grad);
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::grad(*this, op, x...);
+    } else {
+      return [&](auto const&... t) {
+        auto y = op(t.primal...);
+        return this->record(*this, op, y, t...);
+      }(this->open_tracked(x)...);
+    }
+  }
+
+  /// A constant: tracked by no tape.
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close_tracked(*this, v);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/jvp.hpp
+namespace varve {
+
+/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over the operands that have one.
+/// One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose `open_dual` and `close_dual` are all that differs.
+template <class Lv>
+struct jvp_interpreter : Lv {
+  static constexpr char const* kind = "jvp";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::jvp);
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::jvp(*this, op, x...);
+    } else {
+      return [&](auto const&... d) {
+        auto y = op(d.primal...);
+        return this->close_dual(*this, y, tangent(op, y, d...));
+      }(this->open_dual(x)...);
+    }
+  }
+
+  /// A constant: its tangent is zeros.
+  template <class V>
+  constexpr auto lift_with(V const& v, V const& zeros) const {
+    return this->close_dual(*this, v, zeros);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/mode.hpp
+namespace varve {
+
+/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args) { ...; return op(args...); } };`
+/// `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)` visits the operands. One `process` serves both worlds: under
+/// `with(m, f, x...)` it is resolved by the compiler, `mode_guard on{m}` switches it on for this thread's tensors.
+template <class Derived>
+struct dispatch_mode {};
+
+/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the handler's return type is `tensor`.
+struct not_implemented_t {
+  operator tensor() const { return {}; }
+};
+inline constexpr not_implemented_t not_implemented{};
+
+/// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
+template <class Lv, class M>
+struct mode_interpreter : Lv {
+  static constexpr char const* kind = "mode";
+  static constexpr bool watches = true;
+  M* mode = nullptr;
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::mode(*this, op, x...);
+    } else {
+      using Y = decltype(mode->process(op, this->open_plain(x)...));
+      if constexpr (!std::is_same_v<Y, not_implemented_t>) return this->close(*this, mode->process(op, this->open_plain(x)...));
+      else if constexpr ((std::is_same_v<X, boxed_args> || ...)) return mode->process(op, this->open_plain(x)...), tensor();
+      else return mode->process(op, this->open_plain(x)...), this->close(*this, op(this->open_plain(x)...));
+    }
+  }
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close(*this, v);
+  }
+};
+
+/// Calls `f` on every operand of a call, whether they come one by one (static values) or boxed (tensors).
+template <class F, class... X>
+constexpr void for_each_value(F&& f, X const&... x) {
+  auto visit = [&](auto const& v) {
+    if constexpr (value<decltype(v)>) f(v);
+    else
+      for (auto const& t : v) f(t);
+  };
+  (visit(x), ...);
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/vmap.hpp
+namespace varve {
+
+/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped operand runs by its `batch` rule, others pass.
+/// The batch size is a fact: a type for static values, a number otherwise.
+template <class Lv, class N>
+struct vmap_interpreter : Lv {
+  static constexpr char const* kind = "vmap";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::vmap);
+  [[no_unique_address]] N n;
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else {
+      return [&](auto const&... o) { return this->close_batched(*this, batched(op, n, o...)); }(this->open_batched(x)...);
+    }
+  }
+
+  template <class S>
+  static constexpr auto logical_shape(S const& s) {
+    return on_dims(detail::drop_first, s);
+  }
+  /// A constant, repeated over the batch.
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return this->close_batched(*this, operand<decltype(materialize(operand<V, std::false_type>{v, {}}, n)), std::true_type>{materialize(operand<V, std::false_type>{v, {}}, n), {}});
+  }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/dynamic_level.hpp
+namespace varve {
+
+/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where it has none).
+struct boxed_dual {
+  boxed_args primal;
+  boxed_args tangent;
+};
+struct boxed_tracked {
+  boxed_args const* of; // the operands as they came
+  boxed_args primal;
+  bool any = false;
+};
+struct boxed_operands {
+  boxed_args const* from;
+  boxed_args value;
+  bool any = false;
+  layer const* of = nullptr;
+};
+
+/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the same.
+template <class T>
+  requires std::is_same_v<T, tensor>
+T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
+  T t;
+  if (!op.table->differentiable || !is_floating(y.dtype())) return t;
+  for (int i = 0; i < d.primal.size(); ++i) {
+    if (!d.tangent[i].defined()) continue;
+    T const c = op.table->jvp(i, *op.at, d.tangent[i], y, d.primal);
+    t = t.defined() ? add(t, c) : c;
+  }
+  return t;
+}
+namespace detail {
+/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (o.of->random == random_policy::error)
+    throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
+  if (o.of->random == random_policy::same) return {op(o.value), false};
+  attributes wide = *op.at;
+  wide.fact[0] = wide.fact[0].insert(0, n[0]);
+  return {boxed_op{op.table, &wide}(o.value), true};
+}
+} // namespace detail
+inline operand<tensor, bool> batched(boxed_op const& op, dims const& n, boxed_operands const& o) {
+  if (!o.any) {
+    if (op.table->handle && op.table->handle()->kind == op_kind::random) return detail::batched_random(op, n, o);
+    return {op(o.value), false};
+  }
+  bool batched[saved_values::most] = {};
+  for (int i = 0; i < o.value.size(); ++i) batched[i] = !o.value[i].is((*o.from)[i]);
+  return {op.table->batch(*op.at, n[0], o.value, batched), true};
+}
+
+/// How an interpreter opens and closes *tensors*: by the layer their payload names.
+struct dynamic_level {
+  static constexpr int level = 0;
+  layer* self = nullptr;
+
+  /// Finds the payload of a view anew; null where values have none.
+  void (*refresh)(tensor const& view) = nullptr;
+
+  bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
+  /// A value of this level, with its payload as it is after writes into the memory it is a view of.
+  tensor const& fresh(tensor const& t) const {
+    if (t.base().defined() && t.is_overtaken()) [[unlikely]]
+      refresh(t);
+    return t;
+  }
+
+  boxed_dual open_dual(boxed_args const& x) const {
+    boxed_dual d;
+    for (auto const& t : x) {
+      d.primal.push_back(mine(t) ? t.inner() : t);
+      d.tangent.push_back(mine(t) ? fresh(t).extra() : tensor());
+    }
+    return d;
+  }
+  template <class I>
+  tensor close_dual(I const&, tensor const& y, tensor const& t) const {
+    return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
+  }
+
+  boxed_operands open_batched(boxed_args const& x) const {
+    boxed_operands o{&x, {}, false, self};
+    for (auto const& t : x) {
+      bool const m = mine(t);
+      o.any = o.any || m;
+      o.value.push_back(m ? t.inner() : t);
+    }
+    return o;
+  }
+  /// Is the one operand of a pack mapped?
+  bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
+  template <class I, class Flag>
+  tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
+    if (!y.batched) return y.value;
+    dims logical = y.value.sizes();
+    return tensor::wrap(y.value, self->id, self->level, {}, {}, logical.erase(0));
+  }
+
+  boxed_args const& open_plain(boxed_args const& x) const { return x; }
+  template <class I>
+  tensor close(I const&, tensor const& y) const {
+    return y;
+  }
+
+  boxed_tracked open_tracked(boxed_args const& x) const {
+    boxed_tracked r{&x, {}, false};
+    for (auto const& t : x) {
+      bool const m = mine(t);
+      if (m && fresh(t).history()) r.any = true;
+      r.primal.push_back(m ? t.inner() : t);
+    }
+    return r;
+  }
+  template <class I, class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
+  tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
+    Y r = y;
+    if (t.any && records()) write_down(op, r, *t.of, t.primal);
+    return r;
+  }
+  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
+  template <class Y, class X, class P>
+  void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
+    if (!op.table->differentiable || !is_floating(y.dtype())) return;
+    edge const* edges[saved_values::most];
+    edge const* any = nullptr;
+    for (int i = 0; i < of.size(); ++i) {
+      edges[i] = mine(of[i]) && fresh(of[i]).history() ? &of[i].history() : nullptr;
+      if (edges[i]) any = edges[i];
+    }
+    if (!any) return;
+    auto* const n = detail::operator_node::make(op, y, below, [&](int i) { return edges[i]; });
+    dims const& sizes = y.sizes();
+    y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
+  }
+  /// ... while the level is on the stack (`layer::record`).
+  template <class Y>
+  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+    auto const& in = *static_cast<dynamic_level*>(l.object);
+    bool const on = this_thread_state.grad_mode;
+    if (on) in.write_down(op, y, of, below);
+    in.link(op, y, of[0], on);
+  }
+  /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
+  template <class Y>
+  void link(boxed_op const& op, Y& y, tensor const& of, bool recording) const {
+    if (!mine(of) || !y.shares_storage(of)) return;
+    detail::view_origin origin = of.origin();
+    if (!mine(y)) {
+      if (recording || !op.table->differentiable) return;
+      y = tracked_value(y, {});
+      origin = detail::view_origin::no_grad;
+    }
+    y.set_base(of.base().defined() ? of.base() : of, origin);
+  }
+  /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
+  bool records() const { return self->grad_mode; }
+  tensor tracked_value(tensor const& y, edge history) const { return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes()); }
+};
+
+} // namespace varve
+
+// ---- varve/interpreter/mode_guard.hpp
+namespace varve {
+
+namespace detail {
+/// A layer that hands boxed calls to a user's mode.
+template <class M>
+struct mode_layer : layer {
+  mode_interpreter<dynamic_level, M> interpreter{};
+  explicit mode_layer(M& m) {
+    kind = name_of_type<M>.c_str();
+    type = &name_of_type<M>;
+    object = &m;
+    interpreter.self = this;
+    interpreter.mode = &m;
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
+    if constexpr (requires { requires M::supports_higher_order_operators; })
+      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
+  }
+};
+inline layer_stack& free_slot(infra_mode slot) {
+  layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
+  constexpr char const* names[] = {"functional", "proxy", "fake"};
+  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind + "; end that mode first, or use mode_guard for a user mode").c_str());
+  return s;
+}
+} // namespace detail
+
+/// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard on{counting};`. Guards nest; while a mode
+/// runs it is off the stack (MD-8), so its own operators reach the modes below. Modes see what transforms have made of a call. The mode must outlive the guard.
+/// Higher-order operators such as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a rule registered for it.
+/// The same mode may be on twice: then it sees each call twice (MD-12).
+template <class M>
+class mode_guard {
+public:
+  explicit mode_guard(M& mode) : mode_guard(mode, this_thread_state.modes) {}
+  mode_guard(mode_guard const&) = delete;
+  mode_guard& operator=(mode_guard const&) = delete;
+
+protected:
+  mode_guard(M& mode, layer_stack& stack) : layer_(mode), on_(stack, layer_) {}
+
+private:
+  detail::mode_layer<M> layer_;
+  pushed on_;
+};
+template <class M>
+mode_guard(M&) -> mode_guard<M>;
+
+/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A slot that is taken is `dispatch_error` (MD-5, MD-6).
+template <class M>
+struct infra_mode_guard : mode_guard<M> {
+  infra_mode_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot)) {}
+};
+template <class M>
+infra_mode_guard(infra_mode, M&) -> infra_mode_guard<M>;
+
+/// Switches a mode on above transforms and autograd: it sees calls as the program makes them (MD-18).
+template <class M>
+struct pre_dispatch_guard : mode_guard<M> {
+  explicit pre_dispatch_guard(M& mode) : mode_guard<M>(mode, this_thread_state.pre_dispatch) {}
+};
+template <class M>
+pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
+
+/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
+template <class M>
+struct function_mode_guard : mode_guard<M> {
+  explicit function_mode_guard(M& mode) : mode_guard<M>(mode, this_thread_state.functions) {}
+};
+template <class M>
+function_mode_guard(M&) -> function_mode_guard<M>;
+
+/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
+class disable_modes {
+  emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
+  emptied infra_[3]{emptied(this_thread_state.infra[0]), emptied(this_thread_state.infra[1]), emptied(this_thread_state.infra[2])};
+};
+
+/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
+template <class L = layer const> // a template only to cost nothing unless used
+std::vector<L*> current_modes() {
+  std::vector<L*> r;
+  thread_state const& s = this_thread_state;
+  for (int k = 2; k >= 0; --k)
+    if (s.infra[k].top) r.push_back(s.infra[k].top);
+  std::size_t const infra = r.size();
+  for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
+  return r;
+}
+/// Is any mode on, and is any of them a user's? (MD-17)
+inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
+inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
+
+/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the call (MD-9).
+class reentrant_dispatch : key_guard {
+public:
+  reentrant_dispatch() : key_guard(this_thread_state.included, this_thread_state.excluded - dispatch_key_set::full().above(dispatch_key::dispatch_mode)) {}
+};
+
+} // namespace varve
+
+// ---- varve/op/clone.hpp
+namespace varve {
+
+/// A copy in row-major order.
+inline constexpr struct clone_t {
+  static constexpr auto op_name = "clone";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return bound<clone_t>{}(x);
+  }
+} clone{};
+
+template <>
+struct rules<clone_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor self) -> Tensor";
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  /// Static values have no memory to share; tensors are copied by `make`.
+  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
+  static tensor make(attributes const&, tensor const& x);
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&) {
+    return g;
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+/// The value itself when its elements follow one another in row-major order, else a copy.
+inline constexpr struct contiguous_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    if constexpr (std::is_same_v<X, tensor>) return !x.is_wrapped() && x.is_contiguous() ? x : tensor(clone(x));
+    else return x;
+  }
+} contiguous{};
+
+} // namespace varve
+
+// ---- varve/autograd/allow_mutation.hpp
+namespace varve {
+
+namespace detail {
+/// What nodes of one scope saved: each value once for its memory and version.
+struct kept_versions {
+  struct value {
+    tensor at;
+    std::uint32_t version;
+    bool copied;
+  };
+  bool open = true;
+  std::vector<std::weak_ptr<value>> all;
+
+  std::shared_ptr<value> keep(tensor const& t) {
+    std::size_t live = 0;
+    std::shared_ptr<value> found;
+    for (auto& w : all) {
+      auto v = w.lock();
+      if (!v) continue;
+      all[live++] = w;
+      bool const same = !v->copied && v->at.shares_storage(t) && v->version == t.version() && v->at.dtype() == t.dtype() && v->at.sizes() == t.sizes() && v->at.strides() == t.strides() && v->at.where().offset == t.where().offset;
+      if (same) found = v;
+    }
+    all.resize(live);
+    if (!found) {
+      found = std::make_shared<value>(value{t.alias(), t.version(), false});
+      all.push_back(found);
+    }
+    return found;
+  }
+  /// What is about to be written over is copied.
+  void before_write(tensor const& t) {
+    for (auto const& w : all)
+      if (auto const v = w.lock(); v && !v->copied && v->at.shares_storage(t)) {
+        v->at = contiguous_copy(v->at);
+        v->copied = true;
+      }
+  }
+  int copies() const {
+    int n = 0;
+    for (auto const& w : all)
+      if (auto const v = w.lock()) n += v->copied;
+    return n;
+  }
+};
+struct copying_mode : dispatch_mode<copying_mode> {
+  std::shared_ptr<kept_versions> kept = std::make_shared<kept_versions>();
+  template <class X>
+  tensor process(boxed_op const& op, X const& x) {
+    if (op.table->kind == op_kind::mutation && x[0].has_data()) kept->before_write(x[0]);
+    return op(x);
+  }
+};
+} // namespace detail
+
+/// In this scope values that were saved for a backward pass may be written into: they are copied first, each once, and the copies live as long as the graphs that need them
+/// (`torch.autograd.graph.allow_mutation_on_saved_tensors`, AG-24). The backward pass must run in the scope too (`autograd_error`). Scopes do not nest (`autograd_error`).
+/// Memory that is not written into is not copied. (A template, so that the header alone instantiates nothing.)
+template <class = void>
+class allow_mutation_scope {
+public:
+  allow_mutation_scope() : on_(prepared()), hooks_(pack{mode_.kept}, unpack{mode_.kept}) { current() = this; }
+  allow_mutation_scope(allow_mutation_scope const&) = delete;
+  allow_mutation_scope& operator=(allow_mutation_scope const&) = delete;
+  ~allow_mutation_scope() {
+    mode_.kept->open = false;
+    current() = nullptr;
+  }
+  /// How many values are held as copies.
+  int copies() const { return mode_.kept->copies(); }
+
+private:
+  using value = std::shared_ptr<detail::kept_versions::value>;
+  struct pack {
+    std::shared_ptr<detail::kept_versions> kept;
+    value operator()(tensor const& t) const { return kept->keep(t); }
+  };
+  struct unpack {
+    std::shared_ptr<detail::kept_versions> kept;
+    tensor operator()(value const& v) const {
+      if (!kept->open) throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the graph was recorded");
+      return v->at;
+    }
+  };
+  static allow_mutation_scope*& current() {
+    static constinit thread_local allow_mutation_scope* c = nullptr;
+    return c;
+  }
+  detail::copying_mode& prepared() {
+    if (current()) throw autograd_error("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
+    return mode_;
+  }
+  detail::copying_mode mode_;
+  mode_guard<detail::copying_mode> on_;
+  saved_tensors_hooks<pack, unpack> hooks_;
+};
+using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
+
+} // namespace varve
+
+// ---- varve/core/owner_lock.hpp
+namespace varve::detail {
+
+/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
+class owner_lock {
+public:
+  owner_lock() = default;
+  owner_lock(owner_lock const&) = delete;
+  owner_lock& operator=(owner_lock const&) = delete;
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    ~held() {
+      if (!first_) return;
+      lock_.owner_.store(nullptr, std::memory_order_release);
+      lock_.owner_.notify_one();
+    }
+
+  private:
+    owner_lock& lock_;
+    bool first_;
+  };
+
+private:
+  /// Was it free, and not this thread's already?
+  bool take() {
+    static constinit thread_local char here = 0; // its address is the thread's name
+    void const* seen = nullptr;
+    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (seen == &here) return false;
+      if (seen) owner_.wait(seen, std::memory_order_relaxed);
+      seen = nullptr;
+    }
+    return true;
+  }
+  std::atomic<void const*> owner_{nullptr};
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/grad_mode.hpp
+namespace varve {
+
+/// Are operators of this thread recorded for `backward` (`torch.is_grad_enabled`)?
+inline bool is_grad_enabled() { return this_thread_state.grad_mode && !this_thread_inference; }
+
+/// Says whether operators are recorded, for the life of the object (`torch.set_grad_enabled`). Inside of a transform it counts for that level; outside, for the levels below
+/// those entered later (FS-8).
+class set_grad_enabled {
+public:
+  explicit set_grad_enabled(bool on) : before_(this_thread_state.grad_mode) { this_thread_state.grad_mode = on; }
+  set_grad_enabled(set_grad_enabled const&) = delete;
+  set_grad_enabled& operator=(set_grad_enabled const&) = delete;
+  ~set_grad_enabled() { this_thread_state.grad_mode = before_; }
+
+private:
+  bool before_;
+};
+/// Operators are not recorded. They still count versions (DT-2).
+struct no_grad : set_grad_enabled {
+  no_grad() : set_grad_enabled(false) {}
+};
+/// Operators are recorded, also inside of `no_grad`.
+struct enable_grad : set_grad_enabled {
+  enable_grad() : set_grad_enabled(true) {}
+};
+/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
+class inference_mode {
+public:
+  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
+  inference_mode(inference_mode const&) = delete;
+  inference_mode& operator=(inference_mode const&) = delete;
+  ~inference_mode() { this_thread_inference = before_; }
+
+private:
+  bool before_;
+};
+inline bool is_inference_mode_enabled() { return this_thread_inference; }
+
+} // namespace varve
+
+// ---- varve/interpreter/watched_backward.hpp
+namespace varve::detail {
+
+/// Is there a NaN among the elements? Values seen through transforms are not looked into.
+inline bool has_nan(tensor const& t) {
+  if (t.is_wrapped() || !t.has_data() || !is_floating(t.dtype())) return false;
+  tensor const c = t.is_contiguous() ? t : contiguous_copy(t);
+  return on_dtype(c.dtype(), "anomaly_mode", [&]<class E>() {
+    if constexpr (std::is_floating_point_v<E>)
+      for (index_t k = 0; k < c.numel(); ++k)
+        if (E const v = static_cast<E const*>(c.raw())[k]; v != v) return true;
+    return false;
+  });
+}
+/// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
+template <class = void>
+VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
+  char label[64];
+  n.type->name(n, label);
+  std::string const where = n.extra && n.extra->call()[0] ? std::string("; it was recorded at") + n.extra->call() : std::string("; it was recorded outside of anomaly_mode, so that the call is not known");
+  auto const attempt = [&] {
+    try {
+      return n.type->backward(n, g, wanted);
+    } catch (autograd_error const& e) {
+      if (std::strstr(e.what(), "recorded")) throw;
+      throw autograd_error((e.what() + std::string("; in ") + label + where).c_str());
+    }
+  };
+  boxed_args out = attempt();
+  for (int k = 0; k < out.size(); ++k)
+    if (out[k].defined() && has_nan(out[k])) throw autograd_error((std::string("varve: ") + label + " returned nan in its " + std::to_string(k) + "th output" + where).c_str());
+  return out;
+}
+
+} // namespace varve::detail
+
+// ---- varve/kernel/exponential.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's, within 2 ulp.
+/// The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9 and 1.2e-17).
+namespace varve::kernel::exponential {
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  using integer = std::int32_t;
+  static constexpr int mantissa_bits = 23;
+  static constexpr float to_integer = 0x1.8p23f; // added, it leaves the nearest integer in the low bits
+  static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
+  static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
+  static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
+};
+template <>
+struct table<double> {
+  using integer = std::int64_t;
+  static constexpr int mantissa_bits = 52;
+  static constexpr double to_integer = 0x1.8p52;
+  static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
+  static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
+  static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
+                                 0.00019841269863053618, 2.4801521295954376e-05, 2.7557268459997064e-06, 2.7620088445409746e-07, 2.510038549551032e-08};
+};
+
+/// x = n ln(2) + r: `shifted` holds n in its low bits, `q` is e^r - 1.
+template <class T>
+struct reduced {
+  batch<T> shifted, q;
+};
+template <class T>
+VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
+  V const n = library::nearbyint(x * V(c::log2_e));
+  V const shifted = n + V(c::to_integer);
+#else
+  V const shifted = kernel::fma<T>(x, V(c::log2_e), V(c::to_integer));
+  V const n = shifted - V(c::to_integer);
+#endif
+  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
+  constexpr int count = sizeof(c::p) / sizeof(T);
+  V p = V(c::p[count - 1]);
+  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
+  return {shifted, kernel::fma<T>(r * r, p, r)};
+}
+/// 2^n from a shifted n, while 2^n is a normal number.
+template <class T>
+VARVE_INLINE batch<T> power_of_two(batch<T> const& shifted) {
+  using c = table<T>;
+  return detail::shift_left<c::mantissa_bits, typename c::integer, T>(shifted, batch<T>(T(1)));
+}
+/// e^x. Results below the smallest normal number are 0.
+template <class T>
+VARVE_INLINE batch<T> exp(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  auto const y = exponential::reduce<T>(x);
+  V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
+  return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e), x * V(std::numeric_limits<T>::max())); // infinity, or NaN
+}
+/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the way.
+template <class T>
+VARVE_INLINE batch<T> expm1(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  V const low = kernel::select<T>(x < V(c::one_below), V(c::one_below), x);
+  auto const y = exponential::reduce<T>(kernel::select<T>(x > V(c::highest + 1), V(c::highest + 1), low));
+  V const s = exponential::power_of_two<T>(y.shifted - V(T(1)));
+  V const h = kernel::fma<T>(y.q, s, s - V(T(0.5)));
+  return kernel::select<T>(x == V(T(0)), x, h + h); // keeps the sign of zero
+}
+/// t / (t + 2) with t = e^(2|x|) - 1, and the sign of x: nothing cancels, so small x need no case of their own.
+template <class T>
+VARVE_INLINE batch<T> tanh(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  V const a = library::abs(x);
+  V const b = kernel::select<T>(a > V(c::tanh_is_one), V(c::tanh_is_one), a);
+  auto const y = exponential::reduce<T>(b + b);
+  V const s = exponential::power_of_two<T>(y.shifted);
+  V const t = kernel::fma<T>(y.q, s, s - V(T(1)));
+  return library::copysign(t / (t + V(T(2))), x);
+}
+/// Through e^-|x|, so that nothing overflows; below the smallest normal number 0.
+template <class T>
+VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
+  using V = batch<T>;
+  V const a = -library::abs(x);
+  auto const y = exponential::reduce<T>(a);
+  V const s = exponential::power_of_two<T>(y.shifted);
+  V const e = kernel::select<T>(a < V(table<T>::lowest), V(T(0)), kernel::fma<T>(y.q, s, s));
+  return kernel::select<T>(x < V(T(0)), e, V(T(1))) / (e + V(T(1)));
+}
+
+} // namespace varve::kernel::exponential
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/logarithm.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)], and with s = (m - 1) / (m + 1) the
+/// series 2 s + 2/3 s^3 + 2/5 s^5 + ..., whose coefficients interpolate at Chebyshev points in s^2 (errors 3e-11 and 6e-20).
+namespace varve::kernel::logarithm {
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  using integer = std::uint32_t;
+  static constexpr int mantissa_bits = 23, bias = 128;
+  static constexpr float integer_bits = 0x1p23f; // an integer below 2^23 placed in its low bits makes it 2^23 + that integer
+  static constexpr float sqrt_half = 0.707106781f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
+  static constexpr float p[] = {0.66666666554042009f, 0.40000122211810651f, 0.28550778633191964f, 0.23331614471843498f};
+};
+template <>
+struct table<double> {
+  using integer = std::uint64_t;
+  static constexpr int mantissa_bits = 52, bias = 1024;
+  static constexpr double integer_bits = 0x1p52;
+  static constexpr double sqrt_half = 0.70710678118654752, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
+  static constexpr double p[] = {0.66666666666666663, 0.40000000000000885, 0.28571428570799784, 0.22222222392581045,
+                                 0.18181795547521137, 0.15386244737621665, 0.13268638369266825, 0.13088034850927555};
+};
+
+/// Natural logarithm: -inf at 0, NaN below, denormal numbers included.
+template <class T>
+VARVE_INLINE batch<T> log(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  using U = typename c::integer;
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  auto const tiny = x < V(std::numeric_limits<T>::min());
+  V const y = kernel::select<T>(tiny, x * V(c::integer_bits), x);
+  auto const shifted = detail::raw_bits<T>(y) - (std::bit_cast<U>(c::sqrt_half) - (U(c::bias) << c::mantissa_bits)); // exponent of m is 0 or -1
+  V const exponent = detail::from_raw_bits<T>((shifted >> c::mantissa_bits) | std::bit_cast<U>(c::integer_bits));
+  V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
+  V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
+  V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
+  constexpr int count = sizeof(c::p) / sizeof(T);
+  V p(c::p[count - 1]);
+#pragma GCC unroll 8
+  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
+  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
+  V const r = kernel::fma<T>(k, V(c::ln2_high), series);
+  V const positive = kernel::select<T>(x < V(infinity), r, x);
+  return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
+}
+
+} // namespace varve::kernel::logarithm
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/math.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run time. Booleans of batches are 0/1 lanes.
+/// Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it is the operator object: always write `kernel::exp`.
+namespace varve::kernel {
+
+/// e^x.
+template <floating T>
+constexpr T exp(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::exp(x));
+  return std::exp(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> exp(batch<T> const& x) {
+  return exponential::exp(x);
+}
+/// e^x - 1 without cancellation near 0.
+template <floating T>
+constexpr T expm1(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::expm1(x));
+  return std::expm1(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> expm1(batch<T> const& x) {
+  return exponential::expm1(x);
+}
+/// Natural logarithm.
+template <floating T>
+constexpr T log(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log(x));
+  return std::log(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> log(batch<T> const& x) {
+  return logarithm::log(x);
+}
+/// log(1 + x) without cancellation near 0.
+template <floating T>
+constexpr T log1p(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log1p(x));
+  return std::log1p(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> log1p(batch<T> const& x) {
+  return kernel::select<T>(x == batch<T>(T(0)), x, library::log1p(x)); // keeps the sign of zero
+}
+/// Sine of an angle in radians.
+template <floating T>
+constexpr T sin(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sin(x));
+  return std::sin(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  return library::sin(x);
+}
+/// Cosine of an angle in radians.
+template <floating T>
+constexpr T cos(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::cos(x));
+  return std::cos(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  return library::cos(x);
+}
+/// Tangent of an angle in radians.
+template <floating T>
+constexpr T tan(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tan(x));
+  return std::tan(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> tan(batch<T> const& x) {
+  return library::tan(x);
+}
+/// Hyperbolic tangent.
+template <floating T>
+constexpr T tanh(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tanh(x));
+  return std::tanh(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> tanh(batch<T> const& x) {
+  return exponential::tanh(x);
+}
+/// 1 / (1 + e^-x), without overflow for any x.
+template <floating T>
+constexpr T sigmoid(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sigmoid(x));
+  T const e = std::exp(x < 0 ? x : -x);
+  return (x < 0 ? e : T(1)) / (1 + e);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
+  return exponential::sigmoid(x);
+}
+/// Error function.
+template <floating T>
+constexpr T erf(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::erf(x));
+  return std::erf(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> erf(batch<T> const& x) {
+  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
+  else return library::erf(x);
+}
+/// Square root, correctly rounded; NaN below 0.
+template <floating T>
+constexpr T sqrt(T x) {
+  if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sqrt(x));
+  return std::sqrt(x);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> sqrt(batch<T> const& x) {
+  return library::sqrt(x);
+}
+/// 1 / x, exactly rounded (unlike the hardware's estimate).
+template <floating T>
+constexpr T reciprocal(T x) {
+  return T(1) / x;
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> reciprocal(batch<T> const& x) {
+  return batch<T>(T(1)) / x;
+}
+
+/// x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1 (PyTorch).
+template <arithmetic T>
+constexpr T pow(T x, T y) {
+  if constexpr (floating<T>) {
+    if (std::is_constant_evaluated()) return constant::narrow<T>(constant::pow(x, y));
+    return std::pow(x, y);
+  } else {
+    if constexpr (std::is_signed_v<T>)
+      if (y < 0) return static_cast<T>(x == 1 ? 1 : x == T(-1) ? (y % 2 ? -1 : 1) : 0);
+    std::uint64_t r = 1, b = static_cast<std::uint64_t>(x);
+    for (auto e = static_cast<std::uint64_t>(y); e != 0; e >>= 1, b *= b)
+      if (e & 1) r *= b;
+    return static_cast<T>(r);
+  }
+}
+template <lane T>
+VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
+  return kernel::lanewise([](T a, T b) { return kernel::pow(a, b); }, x, y);
+}
+
+} // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/op/mul.hpp
+namespace varve {
+
+/// x * y.
+template <>
+struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr auto kernel(auto x, auto y) { return x * y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
+};
+
+/// x / y, always floating (torch.true_divide).
+template <>
+struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
+  static constexpr auto kernel(auto x, auto y) { return x / y; }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
+  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+};
+
+} // namespace varve
+
+// ---- varve/op/abs.hpp
+namespace varve {
+
+/// Magnitude. The derivative at 0 is 0.
+template <>
+struct rules<abs_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::abs(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
+};
+
+/// -1, 0 or 1; constant to derivatives.
+template <>
+struct rules<sign_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::sign(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
+};
+
+} // namespace varve
+
+// ---- varve/op/compare.hpp
+namespace varve {
+
+namespace detail {
+using comparison = rule::pointwise<2, promotion::comparison>;
+} // namespace detail
+
+/// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
+template <>
+struct rules<lt_t> : detail::comparison {
+  static constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
+};
+/// x <= y.
+template <>
+struct rules<le_t> : detail::comparison {
+  static constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
+};
+/// x > y.
+template <>
+struct rules<gt_t> : detail::comparison {
+  static constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
+};
+/// x >= y.
+template <>
+struct rules<ge_t> : detail::comparison {
+  static constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
+};
+/// x == y.
+template <>
+struct rules<eq_t> : detail::comparison {
+  static constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
+};
+/// x != y; true with NaN.
+template <>
+struct rules<ne_t> : detail::comparison {
+  static constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
+};
+
+} // namespace varve
+
+// ---- varve/op/where.hpp
+namespace varve {
+
+/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a product with 0.
+template <>
+struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
+  static constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
+    return where(c, detail::match(d, r), 0);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<2>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
+    return where(c, 0, detail::match(d, r));
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const&, value auto const& r, auto const&...) {
+    return mul(r, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const& c, value auto const& x, auto const&) {
+    return detail::unmatch(where(c, g, 0), x);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<2>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&, value auto const& y) {
+    return detail::unmatch(where(c, 0, g), y);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& c, auto const&...) {
+    return detail::unmatch(mul(g, 0), c);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/clamp.hpp
+namespace varve {
+
+/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The derivative passes inside and at the bounds (torch.clamp).
+inline constexpr struct clamp_t : composite_operator<clamp_t> {
+  static constexpr auto op_name = "clamp";
+  template <value X, class Lo, class Hi = none_t>
+  static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
+    static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
+    auto raise = [](auto const& v, auto const& lo) { return where(lt(v, lo), lo, v); };
+    auto lower = [](auto const& v, auto const& hi) { return where(gt(v, hi), hi, v); };
+    if constexpr (is_none<Lo>) return lower(x, high);
+    else if constexpr (is_none<Hi>) return raise(x, low);
+    else return lower(raise(x, low), high);
+  }
+} clamp{};
+
+} // namespace varve
+
+// ---- varve/op/exp.hpp
+namespace varve {
+
+/// e to the x.
+template <>
+struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::exp(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
+};
+
+/// Natural logarithm.
+template <>
+struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::log(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
+};
+
+} // namespace varve
+
+// ---- varve/op/relu.hpp
+namespace varve {
+
+/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch.
+template <>
+struct rules<relu_t> : rule::pointwise<1> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {
+    return where(gt(y, 0), d, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const& y, value auto const&) {
+    return where(gt(y, 0), g, 0);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/sigmoid.hpp
+namespace varve {
+
+/// 1 / (1 + e^-x).
+template <>
+struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
+};
+
+} // namespace varve
+
+// ---- varve/op/sin.hpp
+namespace varve {
+
+/// Sine of radians.
+template <>
+struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::sin(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
+};
+
+/// Cosine of radians.
+template <>
+struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::cos(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
+};
+
+} // namespace varve
+
+// ---- varve/op/sqrt.hpp
+namespace varve {
+
+/// Square root; NaN below 0.
+template <>
+struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::sqrt(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return div(0.5, y); }
+};
+
+} // namespace varve
+
+// ---- varve/op/tanh.hpp
+namespace varve {
+
+/// Hyperbolic tangent.
+template <>
+struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::tanh(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return sub(1, mul(y, y)); }
+};
+
+} // namespace varve
+
+// ---- varve/op/in_place.hpp
+namespace varve {
+
+/// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
+/// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
+/// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
+template <class Tag>
+struct in_place {
+  template <value... Y>
+  tensor const& operator()(tensor const& x, Y const&... y) const {
+    bound<Tag>{}(x, y...);
+    return x;
+  }
+};
+/// x becomes y, converted.
+inline constexpr struct copy__t : in_place<copy__t> { static constexpr auto op_name = "copy_"; } copy_{};
+inline constexpr struct add__t : in_place<add__t> { static constexpr auto op_name = "add_"; } add_{};
+inline constexpr struct sub__t : in_place<sub__t> { static constexpr auto op_name = "sub_"; } sub_{};
+inline constexpr struct mul__t : in_place<mul__t> { static constexpr auto op_name = "mul_"; } mul_{};
+inline constexpr struct div__t : in_place<div__t> { static constexpr auto op_name = "div_"; } div_{};
+inline constexpr struct neg__t : in_place<neg__t> { static constexpr auto op_name = "neg_"; } neg_{};
+inline constexpr struct exp__t : in_place<exp__t> { static constexpr auto op_name = "exp_"; } exp_{};
+inline constexpr struct log__t : in_place<log__t> { static constexpr auto op_name = "log_"; } log_{};
+inline constexpr struct abs__t : in_place<abs__t> { static constexpr auto op_name = "abs_"; } abs_{};
+inline constexpr struct sin__t : in_place<sin__t> { static constexpr auto op_name = "sin_"; } sin_{};
+inline constexpr struct cos__t : in_place<cos__t> { static constexpr auto op_name = "cos_"; } cos_{};
+inline constexpr struct tanh__t : in_place<tanh__t> { static constexpr auto op_name = "tanh_"; } tanh_{};
+inline constexpr struct sqrt__t : in_place<sqrt__t> { static constexpr auto op_name = "sqrt_"; } sqrt_{};
+inline constexpr struct sigmoid__t : in_place<sigmoid__t> { static constexpr auto op_name = "sigmoid_"; } sigmoid_{};
+inline constexpr struct relu__t : in_place<relu__t> { static constexpr auto op_name = "relu_"; } relu_{};
+
+namespace detail {
+/// Refuses what may not be written, before anything is.
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& sizes, dtype result) {
+  if (x.is_inference() && !this_thread_inference)
+    throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
+  if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
+  if (category(result) > category(x.dtype()))
+    throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
+  dims const &s = x.sizes(), &st = x.strides();
+  for (int k = 0; k < s.n; ++k)
+    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+}
+template <class = void>
+VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
+  tensor const same = y.dtype() == x.dtype() ? y : converted(y, x.dtype());
+  tensor const source = same.shares_storage(x) ? contiguous_copy(same) : same; // the kernel forbids overlap
+  dims const strides = broadcast_strides(source.sizes(), source.strides(), x.sizes());
+  kernel::copy_strided(x.sizes(), operand_of(x, x.strides().v), operand_of(source, strides.v));
+  x.bump_version();
+  return x;
+}
+/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do not.
+VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
+  tensor const& self = *x[0];
+  kernel::loop const loop = f.loops[static_cast<int>(self.dtype())];
+  void const* in[4];
+  bool alike = loop && self.is_contiguous();
+  for (int k = 0; alike && k < f.arity; ++k) {
+    alike = x[k]->dtype() == self.dtype() && x[k]->is_contiguous() && x[k]->sizes() == self.sizes() && (!x[k]->shares_storage(self) || x[k]->raw() == self.raw());
+    in[k] = x[k]->raw();
+  }
+  if (!alike) return false;
+  if (self.numel() > 0) loop(static_cast<std::size_t>(self.numel()), self.raw(), in);
+  self.bump_version();
+  return true;
+}
+/// The rules of an operator that writes what another computes.
+template <class Functional>
+struct mutation {
+  using F = rules<Functional>;
+  static constexpr op_kind kind = op_kind::mutation;
+  static constexpr int arity = F::arity;
+  static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
+  static constexpr saved_values saved = F::saved;
+  /// The schema: operand 0 is written and returned.
+  static constexpr int mutated = 0;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  /// The operands' derivatives are those of the functional operator, at the values from before.
+  template <std::size_t I, class Op, value G, value... X>
+  static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, X const&... y_and_x) {
+    return F::vjp(i, bound<Functional>{}, g, y_and_x...);
+  }
+  template <std::size_t I, class Op, value D, value... X>
+  static constexpr auto jvp(arg_t<I> i, Op const&, D const& d, X const&... y_and_x) {
+    return F::jvp(i, bound<Functional>{}, d, y_and_x...);
+  }
+  template <class Op, class N, class X, class... O>
+  static constexpr auto batch(Op const& op, N const&, X const& x, O const&... o) {
+    return op(x.value, align(o, logical_rank_fact(x))...);
+  }
+  template <class... Y>
+  static tensor make(attributes const&, tensor const& x, Y const&... y) {
+    meta const in[] = {meta_of(x), meta_of(y)...};
+    meta const m = F::shape({}, in, arity);
+    check_in_place(Functional::op_name, x, m.sizes, m.type);
+    tensor const* const operands[] = {&x, &y...};
+    return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
+  }
+};
+} // namespace detail
+
+template <>
+struct rules<copy__t> {
+  static constexpr op_kind kind = op_kind::mutation;
+  static constexpr auto schema = "(Tensor(a!) self, Tensor src) -> Tensor(a!)";
+  static constexpr int arity = 2;
+  static constexpr int mutated = 0;
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
+    return full_like(g, 0);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return detail::unmatch(g, source);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
+    return full_like(d, 0);
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
+    return detail::match(d, y);
+  }
+  template <class Op, class N, class X, class O>
+  static constexpr auto batch(Op const& op, N const&, X const& x, O const& o) {
+    return op(x.value, align(o, logical_rank_fact(x)));
+  }
+  template <class Y>
+  static tensor make(attributes const&, tensor const& x, Y const& y) {
+    detail::check_in_place("copy_", x, y.sizes(), dtype::bool_);
+    return detail::write_into(x, y);
+  }
+};
+template <>
+struct rules<add__t> : detail::mutation<add_t> {};
+template <>
+struct rules<sub__t> : detail::mutation<sub_t> {};
+template <>
+struct rules<mul__t> : detail::mutation<mul_t> {};
+template <>
+struct rules<div__t> : detail::mutation<div_t> {};
+template <>
+struct rules<neg__t> : detail::mutation<neg_t> {};
+template <>
+struct rules<exp__t> : detail::mutation<exp_t> {};
+template <>
+struct rules<log__t> : detail::mutation<log_t> {};
+template <>
+struct rules<abs__t> : detail::mutation<abs_t> {};
+template <>
+struct rules<sin__t> : detail::mutation<sin_t> {};
+template <>
+struct rules<cos__t> : detail::mutation<cos_t> {};
+template <>
+struct rules<tanh__t> : detail::mutation<tanh_t> {};
+template <>
+struct rules<sqrt__t> : detail::mutation<sqrt_t> {};
+template <>
+struct rules<sigmoid__t> : detail::mutation<sigmoid_t> {};
+template <>
+struct rules<relu__t> : detail::mutation<relu_t> {};
+
+/// Every element becomes one number.
+inline constexpr struct fill__t {
+  template <number N>
+  tensor const& operator()(tensor const& x, N v) const {
+    return copy_(x, v);
+  }
+} fill_{};
+inline constexpr struct zero__t {
+  template <class T>
+  T const& operator()(T const& x) const {
+    return copy_(x, 0);
+  }
+} zero_{};
+/// Every element limited to [min, max]; either bound may be `none` (`clamp`).
+inline constexpr struct clamp__t {
+  template <value X, class Lo, class Hi = none_t>
+  X const& operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+    return copy_(x, clamp(x, low, high));
+  }
+} clamp_{};
+/// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which rises by one (`Tensor.set_`, DT-7). The dtypes must be the
+/// same (`dtype_error`). It has no derivative: where operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused.
+inline constexpr struct set__t {
+  tensor const& operator()(tensor const& x, tensor const& y) const {
+    if (x.is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
+    if (!x.has_data() || !y.has_data()) throw dtype_error("varve: set_: both tensors must have memory of their own");
+    if (x.dtype() != y.dtype()) throw dtype_error((std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype())).c_str());
+    if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
+      throw autograd_error("varve: set_ has no derivative, and was called with a tensor that requires grad, in grad mode; call it under no_grad, or use copy_");
+    if (x.is_inference() && !this_thread_inference) throw autograd_error("varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
+    x.take_memory_of(y);
+    x.bump_version();
+    return x;
+  }
+} set_{};
+
+inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
+
+} // namespace varve
+
+// ---- varve/interpreter/engine.hpp
+namespace varve {
+
+namespace detail {
+/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that follow them have, later ones first (AG-5).
+/// Runs may nest and may share nodes between threads: what a run knows of a node is its own. (A template, so that the header alone instantiates no operator.)
+template <class T = tensor>
+class backward_run {
+public:
+  /// `keep`: saved values are kept for another run.
+  explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
+    current() = this;
+    mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
+    tasks_.clear();
+    ready_.clear();
+    open_.clear();
+  }
+  backward_run(backward_run const&) = delete;
+  backward_run& operator=(backward_run const&) = delete;
+  ~backward_run() {
+    current() = outer_;
+    if (owns_marks_) marks_taken().clear(std::memory_order_release);
+    for (auto& t : tasks_) delete t.rest;
+    tasks_.clear();
+    if (tasks_.capacity() <= 4096) mine_.swap(spare());
+  }
+
+  /// The cotangent of a result joins.
+  void seed(edge const& e, T const& g) {
+    roots_.push_back(e);
+    std::uint32_t const k = discover(e.to());
+    give(k, e.nr(), g);
+  }
+  /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
+  int capture(edge const& e) {
+    captures_.push_back({e, {}, false});
+    return static_cast<int>(captures_.size()) - 1;
+  }
+  T const& captured(int k) const { return captures_[static_cast<std::size_t>(k)].value; }
+  bool reached(int k) const { return captures_[static_cast<std::size_t>(k)].reached; }
+
+  void run() {
+    if (!captures_.empty()) find_needed();
+    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+      if (tasks_[k].waiting == 0) make_ready(k);
+    while (!ready_.empty()) {
+      std::uint32_t const k = take_ready();
+      grad_node& n = *tasks_[k].at;
+      boxed_args g(static_cast<T&&>(tasks_[k].first));
+      if (n.results > 1) take_rest(tasks_[k], g);
+      if (n.extra) n.extra->arrived(n, g);
+      if (tasks_[k].is_captured) hand_out(n, g);
+      boxed_args const out = tasks_[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+      for (int i = 0; i < n.count; ++i) {
+        if (!n.next[i]) continue;
+        std::uint32_t const to = find(n.next[i].to());
+        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
+        if (--tasks_[to].waiting == 0) make_ready(to);
+      }
+    }
+  }
+
+  /// The node that this thread is running; null outside.
+  static grad_node*& this_node() {
+    static constinit thread_local grad_node* n = nullptr;
+    return n;
+  }
+  /// Will the run of this thread execute a node (AG-6)? False outside of one.
+  static bool will_execute(grad_node* n) {
+    backward_run* const r = current();
+    if (!r) return false;
+    std::uint32_t const k = r->find(n);
+    return k != none && r->tasks_[k].needed;
+  }
+  bool keeps() const { return keep_; }
+  /// Does a node take part: will gradients arrive there?
+  bool reaches(grad_node* n) const {
+    std::uint32_t const k = find(n);
+    return k != none && tasks_[k].wanted();
+  }
+  /// Tells this run from all others.
+  std::uint64_t id() const { return id_; }
+  static backward_run*& current() {
+    static constinit thread_local backward_run* r = nullptr;
+    return r;
+  }
+
+private:
+  boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
+    constexpr int usual = 16;
+    bool few[usual];
+    std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+    bool* const wanted = many ? many.get() : few;
+    bool const all = captures_.empty();
+    for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
+    if (n.extra) n.extra->before(n, g);
+    grad_node* const above = this_node();
+    this_node() = &n;
+    struct restore {
+      grad_node* n;
+      ~restore() { this_node() = n; }
+    } const leave{above};
+    boxed_args out = this_thread_state.check_nan ? watched_backward<>(n, g, wanted) : n.type->backward(n, g, wanted);
+    if (n.extra) n.extra->after(n, out, g);
+    if (!keep_) n.type->release(n);
+    return out;
+  }
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct task {
+    grad_node* at;
+    T first;                     // the cotangent of result 0
+    boxed_args* rest = nullptr;  // of the others, from 1 on
+    std::uint32_t waiting = 0;
+    bool needed = true, is_captured = false;
+    bool wanted() const { return needed || is_captured; }
+  };
+  struct capture_t {
+    edge at;
+    T value;
+    bool reached;
+  };
+  /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
+  static std::atomic_flag& marks_taken() {
+    static std::atomic_flag taken = ATOMIC_FLAG_INIT;
+    return taken;
+  }
+  std::uint32_t find(grad_node* n) const {
+    if (owns_marks_) {
+      std::uint32_t const k = n->mark.load(std::memory_order_relaxed);
+      return k < tasks_.size() && tasks_[k].at == n ? k : none;
+    }
+    if (index_.empty()) return none;
+    return index_[place_of(n)].task;
+  }
+  std::uint32_t add_task(grad_node* n) {
+    auto const k = static_cast<std::uint32_t>(tasks_.size());
+    tasks_.push_back({n, {}});
+    if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
+    else insert(n, k);
+    return k;
+  }
+  /// Where a node is, or would be, in the index: open addressing, at most half full.
+  std::size_t place_of(grad_node* n) const {
+    std::size_t at = (reinterpret_cast<std::uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15u & (index_.size() - 1);
+    while (index_[at].at && index_[at].at != n) at = (at + 1) & (index_.size() - 1);
+    return at;
+  }
+  void insert(grad_node* n, std::uint32_t k) {
+    if (index_.size() < 2 * tasks_.size()) {
+      index_.assign(index_.empty() ? 64 : 2 * index_.size(), {});
+      for (std::uint32_t i = 0; i < k; ++i) index_[place_of(tasks_[i].at)] = {tasks_[i].at, i};
+    }
+    index_[place_of(n)] = {n, k};
+  }
+  /// Nodes that may run, as a heap: the latest is on top.
+  bool earlier(std::size_t a, std::size_t b) const { return tasks_[ready_[a]].at->sequence < tasks_[ready_[b]].at->sequence; }
+  void exchange(std::size_t a, std::size_t b) {
+    std::uint32_t const k = ready_[a];
+    ready_[a] = ready_[b];
+    ready_[b] = k;
+  }
+  void make_ready(std::uint32_t k) {
+    ready_.push_back(k);
+    for (std::size_t at = ready_.size() - 1; at > 0 && earlier((at - 1) / 2, at); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
+  }
+  std::uint32_t take_ready() {
+    std::uint32_t const k = ready_[0];
+    ready_[0] = ready_.back();
+    ready_.pop_back();
+    for (std::size_t at = 0;;) {
+      std::size_t child = 2 * at + 1;
+      if (child >= ready_.size()) return k;
+      if (child + 1 < ready_.size() && earlier(child, child + 1)) ++child;
+      if (!earlier(at, child)) return k;
+      exchange(at, child);
+      at = child;
+    }
+  }
+  /// Counts for every node what must run before it.
+  std::uint32_t discover(grad_node* root) {
+    if (std::uint32_t const k = find(root); k != none) return k;
+    std::uint32_t const first = add_task(root);
+    open_.push_back(root);
+    while (!open_.empty()) {
+      grad_node* const n = open_.back();
+      open_.pop_back();
+      for (int i = 0; i < n->count; ++i) {
+        grad_node* const to = n->next[i].to();
+        if (!to) continue;
+        std::uint32_t k = find(to);
+        if (k == none) {
+          k = add_task(to);
+          open_.push_back(to);
+        }
+        ++tasks_[k].waiting;
+      }
+    }
+    return first;
+  }
+  /// What leads to a capture, found from the leaves on.
+  void find_needed() {
+    for (auto& t : tasks_) t.needed = false;
+    for (auto& c : captures_)
+      if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
+    std::vector<std::pair<std::uint32_t, int>> path;
+    std::vector<char> seen(tasks_.size(), 0);
+    for (auto const& r : roots_) path.push_back({find(r.to()), 0});
+    while (!path.empty()) {
+      auto& [k, i] = path.back();
+      grad_node* const n = tasks_[k].at;
+      seen[k] = 1;
+      if (i == n->count) {
+        std::uint32_t const done = k;
+        for (int j = 0; j < n->count; ++j)
+          if (n->next[j]) tasks_[done].needed = tasks_[done].needed || tasks_[find(n->next[j].to())].wanted();
+        path.pop_back();
+        continue;
+      }
+      grad_node* const to = n->next[i++].to();
+      if (!to) continue;
+      std::uint32_t const child = find(to);
+      if (!seen[child]) path.push_back({child, 0});
+    }
+  }
+  void give(std::uint32_t k, std::uint32_t nr, T const& g) {
+    T* sum = &tasks_[k].first;
+    if (nr > 0) [[unlikely]] {
+      if (!tasks_[k].rest) tasks_[k].rest = new boxed_args;
+      while (tasks_[k].rest->size() < static_cast<int>(nr)) tasks_[k].rest->push_back(tensor());
+      sum = &(*tasks_[k].rest)[static_cast<int>(nr) - 1];
+    }
+    if (!sum->defined()) *sum = g;
+    else if (sum->is_unique() && is_plain(*sum) && is_plain(g) && sum->is_contiguous() && sum->dtype() == g.dtype() && sum->sizes() == g.sizes()) add_(*sum, g); // nobody else sees it
+    else *sum = T(add(static_cast<T const&>(*sum), g));
+  }
+  static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
+  static void take_rest(task& t, boxed_args& g) {
+    int const n = t.at->results - 1;
+    for (int i = 0; i < n; ++i) g.push_back(t.rest && i < t.rest->size() ? static_cast<tensor&&>((*t.rest)[i]) : tensor());
+    delete t.rest;
+    t.rest = nullptr;
+  }
+  void hand_out(grad_node& n, boxed_args& g) {
+    for (auto& c : captures_)
+      if (c.at.to() == &n) c.value = g[static_cast<int>(c.at.nr())];
+  }
+
+  bool keep_, owns_marks_;
+  std::uint64_t id_ = next_layer_id();
+  backward_run* outer_;
+  /// Memory that the runs of a thread use one after the other.
+  struct lists {
+    std::vector<task> tasks;
+    std::vector<std::uint32_t> ready;
+    std::vector<grad_node*> open;
+    void swap(lists& o) {
+      tasks.swap(o.tasks);
+      ready.swap(o.ready);
+      open.swap(o.open);
+    }
+  };
+  static lists& spare() {
+    thread_local lists l;
+    return l;
+  }
+  lists mine_;
+  std::vector<task>& tasks_ = mine_.tasks;
+  std::vector<std::uint32_t>& ready_ = mine_.ready;
+  std::vector<grad_node*>& open_ = mine_.open;
+  struct indexed {
+    grad_node* at = nullptr;
+    std::uint32_t task = none;
+  };
+  std::vector<indexed> index_;
+  std::vector<edge> roots_;
+  std::vector<capture_t> captures_;
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/autograd/hooks.hpp
+namespace varve {
+
+/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and after it runs; of a leaf, after its gradient was added.
+using tensor_hook = shared_function<tensor(tensor const&)>;
+using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
+using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
+using leaf_hook = shared_function<void(tensor const& leaf)>;
+
+namespace detail {
+/// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
+template <class = void>
+struct hook_list {
+  struct of_tensor {
+    std::uint64_t id;
+    std::uint32_t nr;
+    tensor_hook f;
+  };
+  template <class F>
+  struct of_node {
+    std::uint64_t id;
+    F f;
+  };
+  std::uint64_t next = 1;
+  std::vector<of_tensor> tensors;
+  std::vector<of_node<node_pre_hook>> before;
+  std::vector<of_node<node_post_hook>> after;
+  std::vector<of_node<shared_function<void(grad_node&)>>> accumulated;
+
+  void remove(std::uint64_t id) {
+    auto const is = [id](auto const& h) { return h.id == id; };
+    std::erase_if(tensors, is);
+    std::erase_if(before, is);
+    std::erase_if(after, is);
+    std::erase_if(accumulated, is);
+  }
+};
+/// A hook may replace a gradient by another of its shape and dtype (AG-10).
+inline void check_replacement(char const* who, tensor const& was, tensor const& now) {
+  if (!now.defined() || now.is(was)) return;
+  if (!was.defined()) throw autograd_error((std::string("varve: ") + who + ": a gradient that did not arrive, which stands for zeros, cannot be replaced").c_str());
+  if (!(now.sizes() == was.sizes())) refuse::shapes_do_not_match((std::string(who) + " (its result and the gradient)").c_str(), now.sizes(), was.sizes());
+  if (now.dtype() != was.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) + " was replaced by one of " + name(now.dtype())).c_str());
+}
+/// ... of a node, which is named.
+inline void check_replacements(char const* kind, grad_node const& n, boxed_args const& was, boxed_args const& now) {
+  char text[64];
+  n.type->name(n, text);
+  std::string const who = std::string(kind) + " of " + text;
+  if (was.size() != now.size())
+    throw autograd_error(("varve: " + who + ": the number of gradients was changed from " + std::to_string(was.size()) + " to " + std::to_string(now.size())).c_str());
+  for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
+}
+/// What is attached to a node on need.
+template <class = void>
+struct node_extra : grad_node_extra {
+  std::shared_ptr<hook_list<>> hooks = std::make_shared<hook_list<>>();
+  std::vector<tensor> retained;   // by result
+  std::vector<bool> retains;
+  std::string where;
+
+  static node_extra& of(grad_node& n) {
+    if (!n.extra) n.extra = new node_extra;
+    return static_cast<node_extra&>(*n.extra);
+  }
+  void arrived(grad_node&, boxed_args& g) override {
+    auto const list = hooks->tensors; // a hook may remove itself
+    for (auto const& h : list) {
+      tensor& at = g[static_cast<int>(h.nr)];
+      if (!at.defined()) continue;
+      tensor const r = h.f(at);
+      if (!r.defined()) continue;
+      check_replacement("tensor hook", at, r);
+      at = r;
+    }
+    for (std::size_t k = 0; k < retains.size(); ++k)
+      if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
+  }
+  void before(grad_node& n, boxed_args& g) override {
+    auto const list = hooks->before;
+    for (auto const& h : list) {
+      boxed_args const was = g;
+      h.f(g);
+      check_replacements("prehook", n, was, g);
+    }
+  }
+  void after(grad_node& n, boxed_args& out, boxed_args const& g) override {
+    auto const done = hooks->accumulated;
+    for (auto const& h : done) h.f(n);
+    auto const list = hooks->after;
+    for (auto const& h : list) {
+      boxed_args const was = out;
+      h.f(out, g);
+      check_replacements("hook", n, was, out);
+    }
+  }
+  void retain(std::uint32_t nr) {
+    if (retains.size() <= nr) {
+      retains.resize(nr + 1);
+      retained.resize(nr + 1);
+    }
+    retains[nr] = true;
+  }
+  bool release_retained(std::uint32_t nr) override {
+    bool const was = nr < retains.size() && retains[nr];
+    if (was) {
+      retains[nr] = false;
+      retained[nr] = tensor();
+    }
+    return was;
+  }
+  tensor const* retained_at(std::uint32_t nr) const override { return nr < retains.size() && retains[nr] ? &retained[nr] : nullptr; }
+  char const* call() const override { return where.c_str(); }
+};
+} // namespace detail
+
+/// Removes a hook when told to; more than once does no harm (AG-13). It may outlive the tensor.
+class hook_handle {
+public:
+  hook_handle() = default;
+  hook_handle(std::shared_ptr<detail::hook_list<>> const& list, std::uint64_t id) : list_(list), id_(id) {}
+  template <class = void>
+  void remove() {
+    if (auto const l = list_.lock()) l->remove(id_);
+    list_.reset();
+  }
+
+private:
+  std::weak_ptr<detail::hook_list<>> list_;
+  std::uint64_t id_ = 0;
+};
+
+namespace autograd {
+/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient of a leaf. Null where there is none.
+class node {
+public:
+  node() = default;
+  explicit node(grad_node* n) : keep_(n, 0) {}
+
+  explicit operator bool() const { return static_cast<bool>(keep_); }
+  /// "MulBackward0", "AccumulateGrad", "CopySlices".
+  std::string name() const {
+    char text[64];
+    keep_.to()->type->name(*keep_.to(), text);
+    return text;
+  }
+  /// Nodes of a thread are numbered in the order they were recorded.
+  std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
+  /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
+  std::vector<std::pair<node, int>> next_functions() const {
+    std::vector<std::pair<node, int>> r;
+    for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
+    return r;
+  }
+  /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and unpacked by the hooks that packed it.
+  std::vector<tensor> saved_tensors() const {
+    std::vector<tensor> r;
+    if (auto* const saved = keep_.to()->type->saved)
+      for (auto const& t : saved(*keep_.to())) r.push_back(t);
+    return r;
+  }
+  /// Called with the gradients of the node's results before it runs; it may change them.
+  template <class F>
+  hook_handle register_prehook(F f) const {
+    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    l->before.push_back({l->next, node_pre_hook(std::move(f))});
+    return {l, l->next++};
+  }
+  /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
+  template <class F>
+  hook_handle register_hook(F f) const {
+    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    l->after.push_back({l->next, node_post_hook(std::move(f))});
+    return {l, l->next++};
+  }
+  friend bool operator==(node const& a, node const& b) { return a.keep_.to() == b.keep_.to(); }
+  grad_node* get() const { return keep_.to(); }
+
+private:
+  edge keep_;
+};
+/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor (AG-3).
+struct gradient_edge {
+  autograd::node node;
+  int output_nr = 0;
+};
+} // namespace autograd
+
+} // namespace varve
+
+// ---- varve/autograd/anomaly.hpp
+#if defined(__has_include)
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#endif
+#endif
+
+namespace varve {
+
+/// In this scope every recorded operator remembers the C++ calls it came from, and a backward pass in such a scope that fails, or finds a NaN while `check_nan`, names the
+/// operator and those calls, and the backward passes in which it was recorded itself (AG-22). Function names appear in programs linked with `-rdynamic`; else addresses, for
+/// `addr2line`. Slow: for finding a fault.
+class anomaly_mode {
+public:
+  explicit anomaly_mode(bool check_nan = true) : before_{this_thread_state.anomaly, this_thread_state.check_nan} {
+    this_thread_state.anomaly = true;
+    this_thread_state.check_nan = check_nan;
+  }
+  anomaly_mode(anomaly_mode const&) = delete;
+  anomaly_mode& operator=(anomaly_mode const&) = delete;
+  ~anomaly_mode() {
+    this_thread_state.anomaly = before_[0];
+    this_thread_state.check_nan = before_[1];
+  }
+
+private:
+  bool before_[2];
+};
+
+namespace detail {
+/// The calls that led here, a line each.
+template <class = void>
+std::string call_site() {
+  std::string r;
+#if defined(__has_include)
+#if __has_include(<execinfo.h>)
+  void* frames[32];
+  int const n = ::backtrace(frames, 32);
+  char** const names = ::backtrace_symbols(frames, n);
+  for (int k = 1; names && k < n; ++k) r += std::string("\n    ") + names[k];
+  std::free(static_cast<void*>(names));
+#endif
+#endif
+  return r.empty() ? std::string(" (unknown on this platform)") : r;
+}
+/// Writes into a fresh node where it was recorded, and during whose backward pass.
+template <class = void>
+void note_call(grad_node& n) {
+  std::string where = call_site<>();
+  if (grad_node const* const parent = backward_run<>::this_node()) {
+    where += "\n  while " + autograd::node(const_cast<grad_node*>(parent)).name() + " ran backward";
+    if (parent->extra) where += std::string(", which was recorded at") + parent->extra->call();
+  }
+  node_extra<>::of(n).where = where;
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/interpreter/eager.hpp
+namespace varve {
+
+namespace detail {
+/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds (AG-9).
+VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
+  edge const& old = t.history();
+  bool const retained = old && old.to()->extra && old.to()->extra->release_retained(old.nr());
+  t.set_history(static_cast<edge&&>(e));
+  if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
+}
+/// Threads that share a view find its history one at a time.
+inline constinit spin_lock finding_histories;
+VARVE_COLD inline void find_history(tensor const& t) {
+  edge old; // let go outside of the lock: what a graph holds may be the user's
+  spin_lock::held const on(finding_histories);
+  if (!t.is_overtaken()) return;
+  old = t.history();
+  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
+}
+/// An eager tensor's history, found anew when its base was written into since (AG-15). Threads may ask for it at once.
+inline edge const& eager_history(tensor const& t) {
+  tensor const& base = t.base();
+  if (base.defined() && base.history() && !t.is_wrapped() && t.is_overtaken()) [[unlikely]]
+    find_history(t);
+  return t.history();
+}
+/// Lowers below autograd: what a recorded call runs.
+struct below_autograd {
+  boxed_op const& op;
+  dispatch_key_set keys;
+  op_table const* table = op.table;
+  attributes const* at = op.at;
+  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
+};
+template <class X>
+struct eager_tracked {
+  X const& primal;
+  bool any;
+};
+} // namespace detail
+
+/// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
+struct eager_level {
+  template <class X>
+  detail::eager_tracked<X> open_tracked(X const& x) const {
+    bool any = false;
+    for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
+    return {x, any};
+  }
+  template <class I, class Op, class X>
+  tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
+    bool const on = this_thread_state.grad_mode && !this_thread_inference;
+    if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
+      if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
+      return y;
+    }
+    auto const edge_of = [&](int i) -> edge const* {
+      if (t.primal[i].is_inference()) [[unlikely]]
+        for (int k = 0; k < t.primal.size(); ++k)
+          if (t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
+      edge const& e = detail::eager_history(t.primal[i]);
+      return e ? &e : nullptr;
+    };
+    auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
+    y.set_history(detail::edge_to(n));
+    if (this_thread_state.anomaly) [[unlikely]]
+      detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
+    return y;
+  }
+};
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_write(char const* op, char const* why) { throw autograd_error((std::string("varve: ") + op + ": " + why).c_str()); }
+
+/// Refuses to write where that would make gradients wrong (AG-14, AG-16).
+inline void check_write(char const* op, tensor const& x) {
+  bool const leaf = x.history() && x.history().to()->type->is_leaf;
+  if (leaf) refuse_write(op, "a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  if (!x.base().defined()) return;
+  if (x.base().history() && x.base().history().to()->type->is_leaf) refuse_write(op, "a view of a leaf tensor that requires grad is used in an in-place operator; write under no_grad, or into a clone");
+  switch (x.origin()) {
+    case view_origin::no_grad: refuse_write(op, "a view that was made in no_grad mode is written into with grad mode enabled; make the view outside of no_grad, or write inside");
+    case view_origin::inference: refuse_write(op, "a view that was made in inference mode is written into in normal mode; clone it first");
+    case view_origin::many: refuse_write(op, "a view that is one of several results of an operator is written into; such views cannot be; use the functional operator");
+    case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
+    default: break;
+  }
+  tensor const* memory = &x.base();
+  while (memory->is_wrapped()) memory = &memory->inner();
+  if (!memory->is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+}
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15). `views` finds these.
+template <class Views>
+void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
+  tensor const& base = self.base();
+  if (!base.defined()) return change_history(self, written);
+  change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
+  change_history(self, views.history_of_view(base, self));
+}
+/// A recorded call of an operator that writes into its first operand.
+VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+  tensor const& self = x[0];
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  bool const on = this_thread_state.grad_mode && !this_thread_inference && any && is_floating(self.dtype());
+  if (!on) return redispatch(op, below, x);
+  check_write(op.name(), self);
+  edge edges[saved_values::most];
+  unsigned keep = 0;
+  boxed_args before = x;
+  for (int i = 0; i < x.size(); ++i) {
+    edges[i] = eager_history(x[i]);
+    if (edges[i]) keep |= op.table->saved.of[i];
+  }
+  for (int i = 0; i < x.size(); ++i)
+    if (keep >> i & 1) refuse_inference(x[i], op.name());
+  for (int i = 0; i < x.size(); ++i)
+    if ((keep >> i & 1) && x[i].shares_storage(self)) {
+      before[i] = contiguous_copy(x[i]); // what the gradient needs is about to be written over; its own derivative goes on to the history of the original
+      if (edges[i]) before[i].set_history(edges[i]);
+    }
+  tensor const y = redispatch(op, below, x);
+  auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
+  if (this_thread_state.anomaly) [[unlikely]]
+    autograd_kernels.load(std::memory_order_acquire)->note(*n);
+  rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
+  return y;
+}
+/// ... a call whose result is there, by the same text.
+VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
+  eager_level const level;
+  level.record(level, op, y, level.open_tracked(x));
+}
+/// What happens at the autograd key: recorded when an operand has a history.
+VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
+  if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
+  return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/op/as_strided.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto prepend_numel = [](dims const& strides, dims const& sizes) {
+  dims r = strides;
+  return r.insert(0, numel(sizes));
+};
+inline constexpr auto prepend_step = [](dims const& strides, dims const& batched_sizes) {
+  dims r = strides;
+  return r.insert(0, numel(batched_sizes) / (batched_sizes[0] ? batched_sizes[0] : 1));
+};
+inline constexpr auto check_region = [](dims const& sizes, dims const& strides, dims const& offset, dims const& from) {
+  index_t last = offset[0];
+  bool fits = sizes.n == strides.n && offset[0] >= 0;
+  for (int k = 0; fits && k < sizes.n; ++k) {
+    fits = sizes[k] >= 0 && strides[k] >= 0;
+    last += (sizes[k] - 1) * strides[k];
+  }
+  if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
+  return sizes;
+};
+} // namespace detail
+
+/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
+/// twice is the sum. x must be contiguous (`value_error`), the region must lie within (`torch.as_strided`).
+template <>
+struct rules<as_strided_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], at[1], in.offset + at[2][0], in.contiguous()}; }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return bind<as_strided_backward_t>(shape_of(x), op.b, op.c)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(contiguous(o.value));
+  }
+};
+
+/// The transpose of `as_strided`: zeros of a shape to which elements are added where the region has them.
+template <>
+struct rules<as_strided_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = static_cast<R>(part.at(i) + g.at(i)); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return bind<as_strided_t>(shape_of(x), op.b, op.c)(contiguous(g));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<as_strided_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_numel, op.b, op.a), op.c)(o.value);
+  }
+};
+
+/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region may be one.
+template <>
+struct rules<as_strided_scatter_t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor self, Tensor src, int[] stride, int storage_offset) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> source) {
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const part{out.data + at[1][0], source.sizes, at[0]};
+    for_each_index(source.sizes, [&](dims const& i) { part.at(i) = source.at(i); });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
+    return op(d, full_like(source, 0));
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
+    return op(full_like(x, 0), d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return op(g, new_zeros(g, shape_of(source)));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
+    return bind<as_strided_t>(shape_of(source), op.a, op.b)(contiguous(g));
+  }
+  template <class Op, class N, class X, class S>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, S const& source) {
+    auto const wide = materialize(x, n);
+    return bind<as_strided_scatter_t>(on_dims(detail::prepend_step, op.a, shape_of(wide)), op.b)(wide, materialize(source, n));
+  }
+};
+
+template <value X, class S, class T, class O>
+constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
+  if constexpr (std::is_same_v<X, tensor>)
+    if (!x.is_wrapped() && !x.is_contiguous()) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+  auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+  return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
+}
+template <value G, class S, class T, class O>
+constexpr auto as_strided_backward_t::operator()(G const& g, S const& sizes, T const& strides, O const& offset) const {
+  return bind<as_strided_backward_t>(detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset))(g);
+}
+template <value X, value S, class T, class O>
+constexpr auto as_strided_scatter_t::operator()(X const& x, S const& source, T const& strides, O const& offset) const {
+  (void)on_dims(detail::check_region, shape_of(source), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
+  return bind<as_strided_scatter_t>(detail::as_fact(strides), detail::as_fact(offset))(x, source);
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/view_history.hpp
+/// @file
+/// Writing into views: what their histories, and that of their base, become (AG-15).
+namespace varve::detail {
+
+/// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as slices have it: mapped dimensions stand in front.
+inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
+  tensor const *b = &base, *v = &view;
+  int mapped = 0;
+  while (b->is_wrapped() && v->is_wrapped()) {
+    mapped += b->inner().dim() - b->dim();
+    b = &b->inner();
+    v = &v->inner();
+  }
+  if (!b->is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
+  layout const l = v->where();
+  dims strides;
+  for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
+  return {strides, dims{l.offset - b->where().offset}};
+}
+template <class T = tensor>
+edge history_of_view(T const& base, T const& view) {
+  auto const [strides, offset] = region_of(base, view);
+  attributes const at(view.sizes(), strides, offset);
+  boxed_op const op{registered_table<as_strided_t, 3>(), &at};
+  auto* const n = operator_node::make(op, view, boxed_args(base), [&](int) { return &base.history(); }, true);
+  return edge_to(n);
+}
+/// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.
+template <class T = tensor>
+struct copy_slices {
+  edge written;
+  dims sizes, strides, offset;
+  int target; // which operand was written into
+  boxed_args operator()(boxed_args const& g, bool const* wanted) const {
+    if (!g[0].defined()) return {};
+    T const whole = contiguous(static_cast<T const&>(g[0]));
+    boxed_args inside(T(as_strided(whole, sizes, strides, offset)));
+    grad_node& n = *written.to();
+    boxed_args r = n.type->backward(n, inside, wanted);
+    if (wanted[target]) {
+      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
+      while (r.size() <= target) r.push_back(tensor());
+      r[target] = as_strided_scatter(whole, part, strides, offset);
+    }
+    return r;
+  }
+  void release() { written.to()->type->release(*written.to()); }
+};
+template <class T = tensor>
+edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
+  auto const [strides, offset] = region_of(base, view);
+  std::vector<edge> edges;
+  for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
+  // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
+  return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));
+}
+/// What `rebase` asks, at a level of `grad`; eager autograd has the same behind pointers.
+template <class T = tensor>
+struct level_views {
+  static edge history_of_view(T const& base, T const& view) { return detail::history_of_view<T>(base, view); }
+  static edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) { return detail::history_of_base<T>(base, old, view, written, target); }
+};
+/// The tangent of a view, from that of its base; and that of the base, after that of a view has changed (AG-28).
+template <class T = tensor>
+T tangent_of_view(T const& base, T const& view) {
+  if (!base.extra().defined()) return {};
+  auto const [strides, offset] = region_of(base, view);
+  return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
+}
+template <class T = tensor>
+void change_tangent(T const& self, T const& tangent) {
+  if (T const base = self.base(); base.defined()) {
+    auto const [strides, offset] = region_of(base, self);
+    base.set_extra(as_strided_scatter(T(contiguous(static_cast<T const&>(base.extra()))), tangent, strides, offset));
+  }
+  self.set_extra(tangent);
+}
+
+} // namespace varve::detail
+
+// ---- varve/op/detach.hpp
+namespace varve {
+
+/// The same values as constants to every derivative. A view for tensors.
+inline constexpr struct detach_t {
+  static constexpr auto op_name = "detach";
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return bound<detach_t>{}(x);
+  }
+} detach{};
+
+template <>
+struct rules<detach_t> {
+  static constexpr auto schema = "(Tensor(a) self) -> Tensor(a)";
+  static constexpr op_kind kind = op_kind::view;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
+  static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/autograd/leaf.hpp
+/// @file
+/// Leaves: tensors whose gradient a user asked for.
+namespace varve {
+
+namespace detail {
+/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so do the graphs that lead to it.
+struct accumulate_grad : grad_node {
+  tensor grad;
+  /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
+  tensor memory;
+  owner_lock busy; // backward passes of several threads may arrive here
+
+  static grad_node_type const type_;
+  /// How gradients are added; known once there is a leaf.
+  static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
+
+  accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
+  tensor get() {
+    owner_lock::held const on(busy);
+    return grad;
+  }
+  void set(tensor g) {
+    owner_lock::held const on(busy);
+    tensor old = static_cast<tensor&&>(grad);
+    grad = static_cast<tensor&&>(g);
+    g = static_cast<tensor&&>(old);
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
+    if (!g[0].defined()) return {};
+    auto& self = static_cast<accumulate_grad&>(n);
+    // Modes may see the addition, and run what they like: it may ask for this gradient, or add to it.
+    owner_lock::held const on(self.busy);
+    tensor before;
+    do {
+      before = self.grad;
+      tensor sum = before;
+      add_to.load(std::memory_order_acquire)(sum, static_cast<tensor const&>(g[0]));
+      if (self.grad.is(before)) {
+        self.grad = static_cast<tensor&&>(sum);
+        return {};
+      }
+    } while (true);
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<accumulate_grad*>(n);
+  }
+};
+inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
+
+inline accumulate_grad* leaf_of(tensor const& t) {
+  grad_node* const n = t.history().to();
+  return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
+}
+/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
+/// leaves share one.
+template <class T = tensor>
+void add_to_gradient(T& sum, T const& g) {
+  bool const recorded = this_thread_state.grad_mode;
+  if (!sum.defined()) sum = !recorded && g.is_unique() && g.is_contiguous() && !g.requires_grad() ? g : T(clone(recorded ? g : T(g.detach())));
+  else if (recorded || sum.requires_grad() || !sum.is_contiguous() || sum.is_wrapped() || g.is_wrapped()) sum = T(add(sum, g));
+  else add_(sum, g);
+}
+/// Eager autograd, switched on by the first leaf.
+template <class On>
+inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
+                                               [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
+
+[[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
+VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
+  if (t.is_wrapped())
+    throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
+}
+} // namespace detail
+
+template <class T>
+tensor const& tensor::requires_grad_(T on) const {
+  detail::refuse_inside_transform("requires_grad_", *this);
+  if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
+  detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
+  detail::accumulate_grad::add_to.store(&detail::add_to_gradient<dependent<tensor, T>>, std::memory_order_release);
+  if (!is_leaf()) {
+    if (!on) detail::refuse_autograd("requires_grad_", "only leaves can stop to require gradients; use detach for a value that does not");
+    return *this;
+  }
+  if (on == history().operator bool()) return *this;
+  if (on && !is_floating(dtype())) throw dtype_error((std::string("varve: requires_grad_: only floating tensors have gradients, not ") + name(dtype())).c_str());
+  if (on && is_inference()) detail::refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first");
+  if (on) set_history(detail::edge_to(new detail::accumulate_grad));
+  else set_history({});
+  return *this;
+}
+inline bool tensor::is_leaf() const { return !requires_grad() || detail::eager_history(*this).to()->type->is_leaf; }
+
+template <class T>
+void tensor::retain_grad() const {
+  detail::refuse_inside_transform("retain_grad", *this);
+  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
+  if (is_leaf()) return;
+  edge const& e = detail::eager_history(*this);
+  detail::node_extra<>::of(*e.to()).retain(e.nr());
+}
+template <class T>
+T tensor::grad_fn() const {
+  edge const& e = detail::eager_history(*this);
+  return e && !e.to()->type->is_leaf ? T(e.to()) : T();
+}
+inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(*this).nr()); }
+template <class F>
+hook_handle tensor::register_hook(F f) const {
+  if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
+  edge const& e = detail::eager_history(*this);
+  auto& l = detail::node_extra<>::of(*e.to()).hooks;
+  auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
+    if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
+    else return f(g);
+  };
+  l->tensors.push_back({l->next, e.nr(), tensor_hook(std::move(call))});
+  return {l, l->next++};
+}
+template <class F>
+hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
+  auto* const leaf = detail::leaf_of(*this);
+  if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
+  auto& l = detail::node_extra<>::of(*leaf).hooks;
+  leaf->memory = alias();
+  auto call = [f = std::move(f)](grad_node& n) mutable {
+    tensor const self = static_cast<detail::accumulate_grad&>(n).memory.alias();
+    self.set_history(edge(&n, 0));
+    f(self);
+  };
+  l->accumulated.push_back({l->next, shared_function<void(grad_node&)>(std::move(call))});
+  return {l, l->next++};
+}
+
+template <class T>
+T tensor::detach() const {
+  return varve::detach(T(*this));
+}
+inline tensor const& tensor::detach_() const {
+  if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  set_history({});
+  return *this;
+}
+inline tensor tensor::data() const {
+  if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
+  tensor r = alias();
+  r.own_version();
+  return r;
+}
+inline void tensor::set_data(tensor const& y) const {
+  if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
+  if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
+  if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
+  auto* const leaf = detail::leaf_of(*this);
+  bool const other_type = y.dtype() != dtype();
+  take_memory_of(y);
+  if (leaf && other_type) {
+    // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
+    auto* const fresh = new detail::accumulate_grad;
+    fresh->extra = leaf->extra;
+    leaf->extra = nullptr;
+    if (leaf->memory.defined()) fresh->memory = alias();
+    set_history(detail::edge_to(fresh));
+  } else if (leaf && leaf->memory.defined()) {
+    leaf->memory = alias();
+  }
+}
+
+/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may ask for; nothing when `from` requires none (FN-35).
+template <class T = tensor>
+void mirror_autograd_meta(T const& from, T const& to) {
+  if (!from.requires_grad()) return;
+  if (from.is_leaf()) {
+    to.requires_grad_();
+    return;
+  }
+  auto refuse = [](boxed_args const&, bool const*) -> boxed_args { throw autograd_error("varve: mirror_autograd_meta: backward reached a value that only mirrors another's history"); };
+  to.set_history(detail::edge_to(detail::record_function(refuse, std::vector<edge>{}, 1, "Error")));
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/write_level.hpp
+/// @file
+/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the transform knows of the value, of the value that it is a view
+/// of and of other views changes with it, as eagerly (AG-15). What has no part in the transform cannot take a value of it (FS-7, TR-5): that is refused before anything is written.
+namespace varve::detail {
+
+[[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
+  throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
+}
+inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args const& x) {
+  auto const mine = [&](tensor const& t) { return t.is_wrapped() && t.layer() == l.id; };
+  if (!mine(x[0])) {
+    bool const maps = std::strcmp(l.kind, "vmap") == 0;
+    refuse_write_at_level(op, l.kind, maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
+                                           : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass the tensor as an argument, or use the functional operator");
+  }
+}
+/// How the payload of a view is found after its base was written into.
+template <class I>
+inline constexpr void (*refresh_of)(tensor const&) = nullptr;
+template <class Lv>
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v)); };
+template <class Lv>
+inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
+
+/// The operands as they were before the write, those of them that are asked for.
+template <class T = tensor>
+boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
+  boxed_args before = x;
+  for (int i = 0; i < x.size(); ++i)
+    if ((which >> i & 1) && x[i].shares_storage(x[0])) before[i] = T(clone(static_cast<T const&>(x[i])));
+  return before;
+}
+
+/// Of a tape: the value's history is the write.
+template <class Lv>
+tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
+  boxed_tracked const t = in.open_tracked(x);
+  bool any = false;
+  for (auto const& v : x) any = any || in.mine(v);
+  if (!any) return op(t.primal);
+  check_write_at_level(*in.self, op, x);
+  tensor const& self = x[0];
+  for (tensor const* v : {&self, &self.base()})
+    if (v->defined() && v->history() && v->history().to()->type->is_leaf)
+      throw autograd_error((std::string("varve: ") + op.name() + ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write into a value computed from it, as clone(x)").c_str());
+  bool const tracked = t.any || (self.base().defined() && self.base().history());
+  if (!tracked || !in.records()) return op(t.primal), self;
+  check_write(op.name(), self);
+  edge edges[saved_values::most];
+  unsigned keep = 0;
+  for (int i = 0; i < x.size(); ++i) {
+    if (in.mine(x[i])) edges[i] = x[i].history();
+    if (edges[i]) keep |= op.table->saved.of[i];
+  }
+  boxed_args const before = kept_before<>(t.primal, keep);
+  tensor const y = op(t.primal);
+  rebase(level_views<dependent<tensor, Lv>>{}, self, edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
+  return self;
+}
+/// Of pairs: the tangent changes with the value.
+template <class Lv>
+tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
+  boxed_dual const d = in.open_dual(x);
+  bool any = false;
+  for (auto const& v : x) any = any || in.mine(v);
+  if (!any) return op(d.primal);
+  check_write_at_level(*in.self, op, x);
+  check_write(op.name(), x[0]);
+  boxed_dual const before{kept_before<>(d.primal), d.tangent};
+  tensor const y = op(d.primal);
+  change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, y.is_wrapped() ? y : y.alias(), before));
+  return x[0];
+}
+/// Of slices: the memory of all is written at once.
+template <class N>
+tensor write_at(vmap_interpreter<dynamic_level, N> const& in, boxed_op const& op, boxed_args const& x) {
+  boxed_operands const o = in.open_batched(x);
+  if (!o.any) return op(o.value);
+  check_write_at_level(*in.self, op, x);
+  bool batched_flags[saved_values::most] = {};
+  for (int i = 0; i < x.size(); ++i) batched_flags[i] = in.mine(x[i]);
+  op.table->batch(*op.at, in.n[0], o.value, batched_flags);
+  return x[0];
+}
+
+} // namespace varve::detail
+
+// ---- varve/transform/closure.hpp
+#include <tuple>
+
+// ---- varve/core/tree.hpp
+#include <array>
+namespace varve {
+
+/// Is `T` a node of a tree of values: `std::tuple`, `std::pair`, `std::array`, `std::vector`, or an aggregate of up to eight members for which a program says so:
+/// `template <> inline constexpr bool varve::is_tree_node<layer> = true;`? Everything else is a leaf. The members of an aggregate keep their types: its leaves are tensors; one
+/// that is a template of its leaf type, `layer<T>`, works for static values too.
+template <class T>
+inline constexpr bool is_tree_node = false;
+template <class... T>
+inline constexpr bool is_tree_node<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tree_node<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tree_node<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_tree_node<std::vector<T>> = true;
+
+namespace detail {
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
+
+struct any_member {
+  template <class T>
+  operator T() const;
+};
+template <class T, class... A>
+constexpr std::size_t member_count() {
+  if constexpr (sizeof...(A) < 9 && requires { T{A{}..., any_member{}}; }) return member_count<T, A..., any_member>();
+  else return sizeof...(A);
+}
+/// Calls `f` with the members of an aggregate.
+template <class T, class F>
+constexpr decltype(auto) with_members(T& t, F const& f) {
+  constexpr std::size_t n = member_count<std::remove_const_t<T>>();
+  static_assert(n >= 1 && n <= 8, "varve: a tree node must be an aggregate of one to eight members");
+  if constexpr (n == 1) { auto& [a] = t; return f(a); }
+  else if constexpr (n == 2) { auto& [a, b] = t; return f(a, b); }
+  else if constexpr (n == 3) { auto& [a, b, c] = t; return f(a, b, c); }
+  else if constexpr (n == 4) { auto& [a, b, c, d] = t; return f(a, b, c, d); }
+  else if constexpr (n == 5) { auto& [a, b, c, d, e] = t; return f(a, b, c, d, e); }
+  else if constexpr (n == 6) { auto& [a, b, c, d, e, g] = t; return f(a, b, c, d, e, g); }
+  else if constexpr (n == 7) { auto& [a, b, c, d, e, g, h] = t; return f(a, b, c, d, e, g, h); }
+  else { auto& [a, b, c, d, e, g, h, i] = t; return f(a, b, c, d, e, g, h, i); }
+}
+template <class T>
+constexpr auto members_of(T const& t) {
+  return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
+}
+/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
+template <class T, class... M>
+struct remade_aggregate {
+  using type = T;
+};
+template <template <class> class A, class U, class First, class... M>
+  requires(!requires(First const& f, M const&... m) { A<U>{f, m...}; })
+struct remade_aggregate<A<U>, First, M...> {
+  using type = A<First>;
+};
+template <class T>
+constexpr auto element_list() {
+  if constexpr (is_vector<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
+  else if constexpr (tuple_node<T>) return []<std::size_t... K>(std::index_sequence<K...>) { return std::type_identity<std::tuple<std::remove_cvref_t<std::tuple_element_t<K, T>>...>>{}; }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  else return []<class... M>(std::type_identity<std::tuple<M...>>) { return std::type_identity<std::tuple<std::remove_cvref_t<M>...>>{}; }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
+}
+/// Types of what a node holds, as a tuple; of a vector its element type.
+template <class T>
+using elements_of = typename decltype(element_list<T>())::type;
+template <class T>
+constexpr auto remake(std::type_identity<T>) {
+  return std::tuple<>{};
+}
+template <class T, class First, class... R>
+constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
+  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
+  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...)) return std::array<First, 1 + sizeof...(R)>{first, r...};
+  else return std::tuple<First, R...>(first, r...);
+}
+} // namespace detail
+
+/// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure; gives the tree of the results (arrays stay arrays where the results are of one type).
+template <class F, class T, class... R>
+constexpr auto tree_map(F const& f, T const& t, R const&... r) {
+  if constexpr (detail::is_vector<T>) {
+    std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
+    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
+    for (std::size_t k = 0; k < t.size(); ++k) out.push_back(tree_map(f, t[k], r[k]...));
+    return out;
+  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
+    auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
+    return std::apply([]<class... M>(M const&... m) { return typename detail::remade_aggregate<T, M...>::type{m...}; }, leaves);
+  } else if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) { return tree_map(f, std::get<I>(t), std::get<I>(r)...); };
+      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(t, r...);
+  }
+}
+
+/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
+template <class F, class T>
+constexpr auto tree_map_indexed(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(arg_t<0>{}, t);
+  }
+}
+
+namespace detail {
+/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  return f(std::get<K>(t)...);
+}
+template <class F, class T>
+constexpr auto call_with(F const& f, T const& t) {
+  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
+}
+} // namespace detail
+
+/// Calls `f` on every leaf in order.
+template <class F, class T>
+constexpr void tree_for_each(F const& f, T const& t) {
+  if constexpr (detail::is_vector<T>) {
+    for (auto const& e : t) tree_for_each(f, e);
+  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
+    detail::with_members(t, [&](auto const&... m) { (tree_for_each(f, m), ...); });
+  } else if constexpr (is_tree_node<T>) {
+    std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
+  } else {
+    f(t);
+  }
+}
+
+/// References to every leaf in one flat tuple.
+template <class T>
+constexpr auto tree_leaves(T const& t) {
+  if constexpr (detail::is_vector<T>) return std::tuple<>(); // as many as it has at run time: none that a type could tell of
+  else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
+  else if constexpr (is_tree_node<T>) return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
+  else return std::tuple<T const&>(t);
+}
+
+namespace detail {
+template <class T>
+consteval std::size_t leaf_count() {
+  static_assert(!is_vector<T>, "varve: a std::vector has no number of leaves that the compiler knows; use std::array or std::tuple");
+  if constexpr (is_tree_node<T>) return []<std::size_t... K>(std::index_sequence<K...>) { return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0}); }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
+  else return 1;
+}
+} // namespace detail
+
+/// The tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of `tree_leaves`.
+template <class T, std::size_t First = 0, class L>
+constexpr auto tree_unflatten(L const& leaves) {
+  if constexpr (is_tree_node<T>) {
+    using E = detail::elements_of<T>;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) { return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First); }(std::make_index_sequence<I>{});
+      };
+      if constexpr (detail::tuple_node<T>) return detail::remake(std::type_identity<T>{}, tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+      else return [](auto const&... m) { return typename detail::remade_aggregate<T, std::remove_cvref_t<decltype(m)>...>::type{m...}; }(tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<E>>{});
+  } else {
+    return std::get<First>(leaves);
+  }
+}
+
+} // namespace varve
+
+// ---- varve/interpreter/tower.hpp
+namespace varve {
+
+namespace detail {
+/// Does a value contain the interpreter of level `L`, at any depth, its tangents included?
+template <int L, class V>
+struct contains_level : std::false_type {};
+template <int L, class I, class V, class E>
+struct contains_level<L, seen<I, V, E>> : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
+
+/// Is a value seen through a mode, which must see every call?
+template <class V>
+consteval bool contains_mode() {
+  return false;
+}
+template <class V>
+  requires is_seen<V>
+consteval bool contains_mode() {
+  return requires { V::interpreter::watches; } || contains_mode<decltype(V::value)>();
+}
+
+template <int L, class V>
+constexpr auto const& find_level(V const& v) {
+  if constexpr (V::interpreter::level == L) return v.in;
+  else if constexpr (contains_level<L, decltype(v.value)>::value) return find_level<L>(v.value);
+  else return find_level<L>(v.extra);
+}
+template <int L>
+constexpr auto interpreter_at() {
+  return std::tuple<>{};
+}
+template <int L, class X, class... R>
+constexpr auto interpreter_at(X const& x, R const&... r) {
+  if constexpr (contains_level<L, X>::value) return std::make_tuple(find_level<L>(x));
+  else return interpreter_at<L>(r...);
+}
+} // namespace detail
+
+/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may be seen through (the join of the towers).
+template <int Below, class... X>
+constexpr auto tower_of(X const&... x) {
+  return [&]<int... L>(std::integer_sequence<int, L...>) {
+    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
+  }(std::make_integer_sequence<int, Below - 1>{});
+}
+
+/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of cotangents are fixed by it.
+template <std::size_t K, class Tower, class V>
+constexpr auto lift_to(Tower const& tower, V const& v) {
+  if constexpr (K == 0) {
+    return v;
+  } else {
+    using I = std::tuple_element_t<K - 1, Tower>;
+    auto const& in = std::get<K - 1>(tower);
+    if constexpr (at_level<V, I::level>) {
+      auto const inner = lift_to<K - 1>(tower, v.value);
+      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
+      else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
+    } else {
+      auto const inner = lift_to<K - 1>(tower, v);
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      else return in.lift(inner);
+    }
+  }
+}
+
+/// Lifts through the whole tower.
+template <class Tower, class V>
+constexpr auto lift_to_all(Tower const& tower, V const& v) {
+  return lift_to<std::tuple_size_v<Tower>>(tower, v);
+}
+
+} // namespace varve
+
+// ---- varve/transform/closure.hpp
+namespace varve {
+
+/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level above the captures' levels,
+/// which the compiler cannot do for values hidden inside a lambda (perturbation confusion, design section 5).
+template <class F, class... C>
+struct closure_t {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] std::tuple<C...> captures;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return detail::call_with([&](auto const&... c) { return f(x..., c...); }, captures);
+  }
+};
+template <class F, class... C>
+constexpr auto closure(F f, C const&... c) {
+  return closure_t<F, C...>{f, std::tuple<C...>(c...)};
+}
+
+namespace detail {
+template <class F>
+constexpr auto captures_of(F const&) {
+  return std::tuple<>{};
+}
+template <class F, class... C>
+constexpr auto captures_of(closure_t<F, C...> const& f) {
+  return f.captures;
+}
+template <class X>
+constexpr int leaf_level() {
+  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
+    int r = 0;
+    using E = elements_of<X>;
+    ((r = leaf_level<std::tuple_element_t<K, E>>() > r ? leaf_level<std::tuple_element_t<K, E>>() : r), ...);
+    return r;
+  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
+  else if constexpr (value<X>) return level_of<X>;
+  else return 0;
+}
+template <class X>
+consteval bool tree_is_dynamic() {
+  if constexpr (is_tree_node<X>) return []<std::size_t... K>(std::index_sequence<K...>) {
+    return (tree_is_dynamic<std::tuple_element_t<K, elements_of<X>>>() || ...);
+  }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
+  else return dynamic_value<X>;
+}
+/// Is one of these values, or of their leaves, one of a trace?
+template <class... X>
+consteval bool any_traced() {
+  return ([] {
+    if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return any_traced<E...>(); }(std::type_identity<elements_of<X>>{});
+    else return traced_value<X>;
+  }() || ...);
+}
+/// Level of a static transform: one above the greatest among its arguments and declared captures.
+template <class F, class... X>
+inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
+
+template <int Level, class F, class... X>
+constexpr auto leaves_tower(F const& f, X const&... x) {
+  return std::apply([](auto const&... v) { return tower_of<Level>(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/transform/dynamic_scope.hpp
+namespace varve {
+
+namespace detail {
+/// A layer that runs interpreter `I` on boxed calls: the same `process` that static values use.
+template <class I>
+struct interpreter_layer : layer {
+  I interpreter{};
+  explicit interpreter_layer(layer_stack& stack) {
+    kind = I::kind;
+    keys = I::keys;
+    interpreter.self = this;
+    object = static_cast<dynamic_level*>(&interpreter);
+    interpreter.refresh = refresh_of<I>;
+    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
+      auto const& in = static_cast<interpreter_layer&>(l).interpreter;
+      if (op.table->kind == op_kind::mutation) [[unlikely]]
+        return write_at(in, op, x);
+      tensor y = in.process(op, x);
+      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      return y;
+    };
+    pushed::name(*this, stack);
+  }
+  interpreter_layer(interpreter_layer const&) = delete;
+  interpreter_layer& operator=(interpreter_layer const&) = delete;
+};
+
+inline void require_floating(tensor const& t, char const* transform) {
+  if (is_floating(t.dtype())) return;
+  std::string what(transform);
+  what += " of a value that is not floating:"; // g++ 12 warns of the operator +
+  refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
+}
+} // namespace detail
+
+namespace detail {
+/// Where the gradient of an argument of a transform arrives.
+struct argument_node : grad_node {
+  tensor gradient;
+  static grad_node_type const type_;
+  argument_node() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
+    static_cast<argument_node&>(n).gradient = g[0];
+    return {};
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<argument_node*>(n);
+  }
+};
+inline constexpr grad_node_type argument_node::type_{&argument_node::backward, [](grad_node&) {}, &argument_node::destroy, [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
+} // namespace detail
+
+/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records. The counterpart of `static_reverse_scope`.
+/// (A template, like its siblings, only so that the header alone instantiates no operator.)
+template <class On = void>
+class dynamic_reverse_scope {
+public:
+  dynamic_reverse_scope() : layer_(this_thread_state.transforms) {
+    if (this_thread_state.saved_hooks) throw transform_error("varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of their scope (TR-25)");
+    layer_.records = true;
+    layer_.record = &dynamic_level::record_done<dependent<tensor, On>>;
+    layer_.outer_grad_mode = this_thread_state.grad_mode;
+  }
+
+  template <class T>
+  auto track(T const& t) {
+    return tree_map(
+        [&](auto const& v) {
+          if constexpr (value<std::remove_cvref_t<decltype(v)>>) {
+            tensor const x = detail::as_tensor(detail::plain(v));
+            detail::require_floating(x, "grad");
+            return tensor::wrap(x, layer_.id, layer_.level, {}, detail::edge_to(new detail::argument_node), x.sizes());
+          } else {
+            return v;
+          }
+        },
+        t);
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    set_grad_enabled const recorded(true);
+    return body();
+  }
+  template <class Y>
+  auto primal(Y const& t) const {
+    return tree_map(
+        [&](auto const& y) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) return mine(y) ? tensor(y.inner()) : y;
+          else return y;
+        },
+        t);
+  }
+  template <class Y>
+  void backward_from_scalar(Y const& y) {
+    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
+    if constexpr (std::is_same_v<Y, tensor>) {
+      if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
+      detail::require_floating(y, "grad of a function");
+      if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
+      detail::backward_run<> pass(false);
+      pass.seed(y.history(), ones_like(y.inner()));
+      pass.run();
+    }
+  }
+  template <class Y, class G>
+  void backward(Y const& t, G const& g) {
+    detail::backward_run<> pass(true);
+    tree_map(
+        [&](auto const& y, auto const& c) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
+            tensor const cotangent = detail::as_tensor(c);
+            if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
+            if (mine(y) && layer_.interpreter.fresh(y).history()) pass.seed(y.history(), cotangent);
+          }
+          return y;
+        },
+        t, g);
+    pass.run();
+  }
+  /// The collected cotangents of a tracked tree, handed over; zeros where nothing arrived.
+  template <class T>
+  auto gradient(T const& t) const {
+    return tree_map(
+        [&](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
+            tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
+            return c.defined() ? c : tensor(zeros_like(v.inner()));
+          } else {
+            return none;
+          }
+        },
+        t);
+  }
+
+private:
+  bool mine(tensor const& y) const { return layer_.interpreter.mine(y); }
+  detail::interpreter_layer<grad_interpreter<dynamic_level>> layer_;
+};
+
+/// One run of forward mode on tensors.
+template <class = void>
+class dynamic_forward_scope {
+public:
+  dynamic_forward_scope() : layer_(this_thread_state.transforms) {}
+  template <class P, class T>
+  auto attach(P const& p, T const& t) const {
+    return tree_map(
+        [&](auto const& v, auto const& d) {
+          auto const x = boxed(v);
+          auto const dx = boxed(d);
+          detail::require_floating(x, "jvp");
+          if (!(x.sizes() == dx.sizes())) refuse::shapes_do_not_match("jvp (primal and tangent)", x.sizes(), dx.sizes());
+          return tensor::wrap(x, layer_.id, layer_.level, to(dx, x.dtype()), {}, x.sizes());
+        },
+        p, t);
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    return body();
+  }
+  tensor primal(tensor const& y) const { return layer_.interpreter.mine(y) ? y.inner() : y; }
+  template <class Y>
+    requires std::is_same_v<Y, tensor>
+  tensor tangent(Y const& y) const {
+    return layer_.interpreter.mine(y) ? layer_.interpreter.fresh(y).extra() : tensor(zeros_like(y));
+  }
+  template <number Y>
+  tensor primal(Y y) const {
+    return detail::as_tensor(y);
+  }
+  template <number Y>
+  tensor tangent(Y) const {
+    return detail::as_tensor(Y(0));
+  }
+
+private:
+  template <class V>
+  static tensor boxed(V const& v) {
+    return detail::as_tensor(detail::plain(v));
+  }
+  detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
+};
+
+/// One run of `vmap` on tensors.
+template <class = void>
+class dynamic_batch_scope {
+public:
+  explicit dynamic_batch_scope(index_t n, random_policy random) : layer_(this_thread_state.transforms) {
+    layer_.interpreter.n = dims{n};
+    layer_.batch_size = n;
+    layer_.random = random;
+  }
+  dims size() const { return layer_.interpreter.n; }
+  tensor map(tensor const& x) const {
+    dims logical = x.sizes();
+    return tensor::wrap(x, layer_.id, layer_.level, {}, {}, logical.erase(0));
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    return body();
+  }
+  bool mapped(tensor const& y) const { return layer_.interpreter.mine(y); }
+  tensor unmapped(tensor const& y) const { return y.inner(); }
+
+private:
+  detail::interpreter_layer<vmap_interpreter<dynamic_level, dims>> layer_;
+};
+
+} // namespace varve
+
+// ---- varve/autograd/backward.hpp
+namespace varve {
+
+namespace detail {
+/// The edge a gradient of `t` starts from or arrives at.
+inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+
+/// Cotangents of the roots: as given, or one for a single element (AG-1).
+template <class Run, class Targets, class T>
+void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients, char const* who) {
+  if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
+  for (std::size_t k = 0; k < roots.size(); ++k) {
+    auto const& root = roots[k];
+    T const y = root.value;
+    T g = gradients.empty() ? T() : gradients[k];
+    if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
+    if (!g.defined()) {
+      if (!y.defined() || y.numel() != 1)
+        refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
+      g = ones_like(y);
+    } else if (y.defined()) {
+      if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
+      if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
+    }
+    run.seed(root.at, g);
+  }
+}
+inline void refuse_backward_inside_transform(char const* who) {
+  if (inside_transform())
+    throw transform_error((std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
+}
+template <class T, class Targets, class Options, class Unused>
+std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow);
+} // namespace detail
+
+namespace autograd {
+
+/// Where a gradient starts from or is asked for: a tensor, or an edge of the graph without its tensor (AG-3).
+struct target {
+  edge at;
+  tensor value;
+  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
+  target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
+};
+/// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
+inline gradient_edge get_gradient_edge(tensor const& t) {
+  if (!t.requires_grad()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
+  edge const& e = detail::gradient_edge_of(t);
+  return {node(e.to()), static_cast<int>(e.nr())};
+}
+
+/// How `backward` and `grad` run.
+struct options {
+  /// Saved values are kept, so that the graph can be run again.
+  bool retain_graph = false;
+  /// What is computed is recorded itself, for derivatives of higher order.
+  bool create_graph = false;
+  /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
+  bool is_grads_batched = false;
+};
+/// What `grad` gives for inputs the outputs do not depend on.
+enum class unused { error, undefined, zeros };
+
+/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
+/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
+/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
+template <class T = tensor>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
+  detail::refuse_backward_inside_transform("backward");
+  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  detail::seed_roots(run, roots, gradients, "backward");
+  for (auto const& x : inputs) {
+    if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!detail::leaf_of(x)) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
+    run.capture(detail::gradient_edge_of(x));
+  }
+  run.run();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T const& g = run.captured(static_cast<int>(k));
+    auto* const leaf = detail::leaf_of(inputs[k]);
+    bool again = false;
+    for (std::size_t i = 0; i < k; ++i) again = again || detail::leaf_of(inputs[i]) == leaf;
+    if (!g.defined() || again) continue;
+    boxed_args in(g), out;
+    leaf->type->backward(*leaf, in, nullptr);
+    if (leaf->extra) leaf->extra->after(*leaf, out, in);
+  }
+}
+
+/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+template <class T = tensor>
+std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
+  detail::refuse_backward_inside_transform("autograd::grad");
+  if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
+  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
+  for (auto const& x : inputs) {
+    if (!x.at) detail::refuse_autograd("autograd::grad", "one of the inputs does not require grad");
+    run.capture(x.at);
+  }
+  run.run();
+  std::vector<T> r;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T g = run.captured(static_cast<int>(k));
+    if (!g.defined() && allow == unused::error)
+      detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+    if (!g.defined() && allow == unused::zeros) {
+      if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+      g = zeros_like(T(inputs[k].value.detach()));
+    }
+    r.push_back(static_cast<T&&>(g));
+  }
+  return r;
+}
+} // namespace autograd
+
+/// The same run for each slice of the cotangents, as `vmap` does it.
+template <class T, class Targets, class Options, class Unused>
+std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs, Options o, Unused allow) {
+  if (grad_outputs.empty() || !grad_outputs[0].defined() || grad_outputs[0].dim() == 0) throw value_error("varve: autograd::grad: batched gradients of the outputs must be given, with the batch in front");
+  index_t const n = grad_outputs[0].size(0);
+  dynamic_batch_scope<> scope(n, random_policy::error);
+  std::vector<T> mapped;
+  for (auto const& g : grad_outputs) {
+    if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
+    mapped.push_back(scope.map(g));
+  }
+  backward_run<> run(o.retain_graph || o.create_graph);
+  set_grad_enabled const recorded(o.create_graph);
+  scope.run([&] {
+    seed_roots(run, outputs, mapped, "autograd::grad");
+    for (auto const& x : inputs) run.capture(x.at);
+    run.run();
+    return 0;
+  });
+  std::vector<T> r;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    T const g = run.captured(static_cast<int>(k));
+    if (!g.defined() && allow == Unused::error) refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
+    if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
+    else if (allow == Unused::undefined) r.push_back(T());
+    else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
+    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+  }
+  return r;
+}
+
+template <class T>
+void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
+  autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
+}
+inline tensor tensor::grad() const {
+  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
+  if (history() && history().to()->extra)
+    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
+  return {};
+}
+inline void tensor::set_grad(tensor const& g) const {
+  auto* const leaf = detail::leaf_of(*this);
+  if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
+  if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
+  if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
+  leaf->set(g);
+}
+
+} // namespace varve
+
+// ---- varve/hop/pack.hpp
+/// @file
+/// The operands or results of a higher-order operator as one value, so that its rules are one text for both worlds: a tuple of static values, whose
+/// counts are constants, or `boxed_args`, whose counts are numbers.
+namespace varve {
+
+/// A pack as a flat tree.
+template <class F, class... P>
+requires(std::is_same_v<P, boxed_args>&&...) boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
+  boxed_args r;
+  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
+  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
+  return r;
+}
+
+namespace detail {
+/// A number of values that the compiler knows; calculated with as if it were an int.
+template <int N>
+struct count_t : std::integral_constant<int, N> {};
+template <int A, int B>
+constexpr count_t<A + B> operator+(count_t<A>, count_t<B>) {
+  return {};
+}
+template <int A, int B>
+constexpr count_t<A - B> operator-(count_t<A>, count_t<B>) {
+  return {};
+}
+
+template <class P>
+inline constexpr bool is_pack = std::is_same_v<P, boxed_args>;
+template <class... V>
+inline constexpr bool is_pack<std::tuple<V...>> = true;
+
+template <class... V>
+constexpr std::tuple<V...> pack(V const&... v) {
+  return std::tuple<V...>(v...);
+}
+inline boxed_args const& pack(boxed_args const& x) { return x; }
+
+template <class... V>
+constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> const&) {
+  return {};
+}
+inline int count_of(boxed_args const& x) { return x.size(); }
+template <int N>
+constexpr count_t<N / 2> half(count_t<N>) {
+  return {};
+}
+constexpr int half(int n) { return n / 2; }
+
+/// Operands [from, to) of a call.
+template <class... V, int From, int To>
+constexpr auto part(std::tuple<V...> const& x, count_t<From>, count_t<To>) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) { return pack(std::get<From + K>(x)...); }
+  (std::make_index_sequence<static_cast<std::size_t>(To - From)>{});
+}
+inline boxed_args part(boxed_args const& x, int from, int to) {
+  boxed_args r;
+  for (int k = from; k < to; ++k) r.push_back(x[k]);
+  return r;
+}
+
+template <class... A, class... P>
+constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
+  return std::tuple_cat(x, y...);
+}
+template <class... P>
+requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
+  auto const add = [&](boxed_args const& p) {
+    for (auto const& t : p) x.push_back(t);
+  };
+  (add(y), ...);
+  return x;
+}
+
+/// A function of the values in a pack.
+template <class F, class... V>
+constexpr auto spread(F const& f, std::tuple<V...> const& x) {
+  return call_with(f, x);
+}
+template <class F>
+boxed_args spread(F const& f, boxed_args const& x) {
+  return f(x);
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/interpreter/tape.hpp
+namespace varve {
+
+/// An operand of a recorded operator: its primal, and where its cotangent is collected (`none_t` or null: nowhere).
+template <class P, class S>
+struct tracked {
+  P const& primal;
+  S const& slot;
+};
+
+/// Collects the cotangent of one value. Empty at first, so that absent contributions cost nothing.
+template <class V>
+struct slot {
+  V value;
+  bool set;
+  constexpr slot() : set(false) {
+    if (!std::is_constant_evaluated())
+      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
+  }
+
+  template <class Tower, class G>
+  constexpr void add(Tower const& tower, G const& g) {
+    if constexpr (!is_none<G>) {
+      static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
+                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings it in: vjp(closure(f, g), x...)");
+    }
+    if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
+      if (set) value = lift_to_all(tower, varve::add(value, g));
+      else value = lift_to_all(tower, g);
+      set = true;
+    }
+  }
+};
+
+/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in constant expressions.
+struct tape_node {
+  enum action { pull, clear, drop };
+  tape_node* previous = nullptr;
+  void (*act)(tape_node*, action) = nullptr;
+};
+
+/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by itself.
+class tape_memory {
+public:
+  constexpr tape_memory() {}
+  tape_memory(tape_memory const&) = delete;
+  tape_memory& operator=(tape_memory const&) = delete;
+  constexpr ~tape_memory() {
+    while (last_) {
+      tape_node* n = last_;
+      last_ = n->previous;
+      n->act(n, tape_node::drop);
+    }
+    if (!std::is_constant_evaluated() && blocks_) release();
+  }
+
+  template <class Node, class... A>
+  constexpr Node* make(A const&... a) {
+    Node* n;
+    if (std::is_constant_evaluated()) n = new Node(a...);
+    else n = ::new (allocate(sizeof(Node), alignof(Node))) Node(a...);
+    n->previous = last_;
+    last_ = n;
+    return n;
+  }
+  /// A copy of trivially destructible data that lives as long as the tape. (Run time only.)
+  template <class T>
+  T const* keep(T const& t) {
+    return ::new (allocate(sizeof(T), alignof(T))) T(t);
+  }
+  constexpr tape_node* last() const { return last_; }
+
+private:
+  struct block {
+    block* next;
+  };
+  VARVE_NOINLINE void* allocate(std::size_t bytes, std::size_t align) {
+    std::size_t at = (used_ + align - 1) & ~(align - 1);
+    if (at + bytes > size_) {
+      std::size_t const want = bytes + align + 64 > 16384 ? bytes + align + 64 : 16384;
+      auto* b = static_cast<block*>(::operator new(want, std::align_val_t{64}));
+      b->next = blocks_;
+      blocks_ = b;
+      memory_ = reinterpret_cast<unsigned char*>(b);
+      size_ = want;
+      at = 64;
+    }
+    used_ = at + bytes;
+    return (memory_ ? memory_ : place_) + at;
+  }
+  VARVE_COLD void release() {
+    while (blocks_) {
+      block* b = blocks_;
+      blocks_ = b->next;
+      ::operator delete(b, std::align_val_t{64});
+    }
+  }
+  tape_node* last_ = nullptr;
+  block* blocks_ = nullptr;
+  unsigned char* memory_ = nullptr; // the current block; null: the buffer in place
+  std::size_t used_ = 0, size_ = in_place;
+  static constexpr std::size_t in_place = 2048;
+  alignas(64) unsigned char place_[in_place];
+};
+
+/// The operators recorded at one level of reverse mode, with the tower its cotangents are seen through.
+template <class Tower>
+class tape : public tape_memory {
+public:
+  constexpr explicit tape(Tower const& t) : tower(t) {}
+  Tower tower;
+
+  /// Pulls cotangents from the last operator to the first.
+  constexpr void pull() const {
+    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::pull);
+  }
+  /// Empties every slot, so that another cotangent can be pulled.
+  constexpr void clear() const {
+    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::clear);
+  }
+};
+
+namespace detail {
+template <class P, class S>
+struct saved {
+  P primal;
+  [[no_unique_address]] S slot;
+};
+
+/// A leaf: a slot without an operator.
+template <class S>
+struct leaf_node : tape_node {
+  S out;
+  constexpr leaf_node() { act = &run; }
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<leaf_node*>(n);
+    if (a == clear) self->out.set = false;
+    else if (a == drop) destroy(self);
+  }
+  static constexpr void destroy(leaf_node* self) {
+    if (std::is_constant_evaluated()) delete self;
+    else self->~leaf_node();
+  }
+};
+
+template <class Tape, class S, class Op, class Y, class... D>
+struct op_node : tape_node {
+  S out;
+  Tape const* owner;
+  [[no_unique_address]] Op op;
+  Y y;
+  std::tuple<D...> operands;
+
+  constexpr op_node(Tape const* t, Op const& o, Y const& r, D const&... d) : owner(t), op(o), y(r), operands(d...) { act = &run; }
+
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<op_node*>(n);
+    if (a == pull) {
+      if (self->out.set) self->pull_all(std::index_sequence_for<D...>{});
+    } else if (a == clear) {
+      self->out.set = false;
+    } else if (std::is_constant_evaluated()) {
+      delete self;
+    } else {
+      self->~op_node();
+    }
+  }
+  template <std::size_t... I>
+  constexpr void pull_all(std::index_sequence<I...>) {
+    (pull_one<I>(std::get<I>(operands).slot), ...);
+  }
+  template <std::size_t I, class T>
+  constexpr void pull_one(T const& to) {
+    if constexpr (!is_none<T>) {
+      if (to) [&]<std::size_t... K>(std::index_sequence<K...>) {
+        to->add(owner->tower, cotangent<I>(op, out.value, y, std::get<K>(operands).primal...));
+      }(std::index_sequence_for<D...>{});
+    }
+  }
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/interpreter/hop_node.hpp
+namespace varve::detail {
+
+template <class Y, class Level>
+struct result_slots {
+  using type = std::tuple<typename Level::template slot_of<Y>>;
+};
+template <class... Y, class Level>
+struct result_slots<std::tuple<Y...>, Level> {
+  using type = std::tuple<typename Level::template slot_of<Y>...>;
+};
+
+/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
+template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
+struct hop_node : tape_node {
+  typename result_slots<Y, Level>::type out;
+  Tape const* owner;
+  [[no_unique_address]] Op op;
+  P pred;
+  Y y;
+  X operands;
+  std::tuple<E...> slots;
+
+  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e) : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) { act = &run; }
+
+  static constexpr void run(tape_node* n, action a) {
+    auto* self = static_cast<hop_node*>(n);
+    if (a == pull) {
+      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out)) self->pull_all(std::index_sequence_for<E...>{});
+    } else if (a == clear) {
+      std::apply([](auto&... s) { ((s.set = false), ...); }, self->out);
+    } else if (std::is_constant_evaluated()) {
+      delete self;
+    } else {
+      self->~hop_node();
+    }
+  }
+  template <std::size_t... I>
+  constexpr void pull_all(std::index_sequence<I...>) {
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
+      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
+      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
+    }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
+    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
+  }
+  template <class S, class G>
+  constexpr void give(S const& to, G const& g) {
+    if constexpr (!is_none<S>)
+      if (to) to->add(owner->tower, g);
+  }
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/static_level.hpp
+namespace varve {
+
+/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs to (two transforms may not mix at a level).
+template <int N, class Tag>
+struct static_level {
+  static constexpr int level = N;
+
+  static constexpr bool alive() { return true; }
+  template <class S>
+  static constexpr S logical_shape(S const& s) {
+    return s;
+  }
+
+  template <class X>
+  static constexpr auto open_dual(X const& x) {
+    if constexpr (at_level<X, N>) return dual<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
+    else return dual<X, none_t>{x, none};
+  }
+  template <class I, class Y, class T>
+  static constexpr auto close_dual(I const& in, Y const& y, T const& t) {
+    if constexpr (is_none<T>) return y;
+    else return seen<I, Y, T>{y, in, t};
+  }
+
+  template <class X>
+  static constexpr auto open_batched(X const& x) {
+    if constexpr (at_level<X, N>) return operand<decltype(x.value), std::true_type>{x.value, {}};
+    else return operand<X, std::false_type>{x, {}};
+  }
+  template <class X>
+  static constexpr auto is_mapped(X const&) {
+    return std::bool_constant<at_level<X, N>>{};
+  }
+  template <class I, class Y, class F>
+  static constexpr auto close_batched(I const& in, operand<Y, F> const& y) {
+    return seen<I, Y>{y.value, in, {}};
+  }
+
+  template <class X>
+  static constexpr auto const& open_plain(X const& x) {
+    if constexpr (at_level<X, N>) return x.value;
+    else return x;
+  }
+  /// Closes a value whose interpreter has no payload.
+  template <class I, class Y>
+  static constexpr auto close(I const& in, Y const& y) {
+    return seen<I, Y>{y, in, {}};
+  }
+};
+
+/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen through. Lifted constants have no tape.
+template <int N, class Tag, class Tower>
+struct static_tape_level : static_level<N, Tag> {
+  tape<Tower>* record_on = nullptr;
+
+  template <class V>
+  using slot_of = slot<decltype(lift_to_all(std::declval<Tower const&>(), std::declval<V const&>()))>;
+
+  constexpr bool alive() const { return record_on != nullptr; }
+
+  template <class X>
+  static constexpr auto open_tracked(X const& x) {
+    if constexpr (at_level<X, N>) return tracked<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
+    else return tracked<X, none_t>{x, none};
+  }
+  template <class I, class Y>
+  static constexpr auto close_tracked(I const& in, Y const& y) {
+    I constant = in;
+    constant.record_on = nullptr;
+    return seen<I, Y, slot_of<Y>*>{y, constant, nullptr};
+  }
+  template <class I, class Op, class Y, class... P, class... E>
+  constexpr auto record(I const& in, Op const& op, Y const& y, tracked<P, E> const&... t) const {
+    if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
+      return y;
+    } else {
+      if (!record_on) return close_tracked(in, y);
+      using node = detail::op_node<tape<Tower>, slot_of<Y>, Op, Y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>...>;
+      auto* n = record_on->template make<node>(record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
+      return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
+    }
+  }
+  /// Records a higher-order operator: one node with a slot per result, pulled through `rules<tag>::pull`.
+  template <class I, class Op, class Y, class P, class... V, class... E>
+  constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
+    tree_for_each(
+        [](auto const& v) {
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N, "varve: a function of this operator captures a value that grad tracks; pass it as an operand or through closure(f, captured...)");
+        },
+        y);
+    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>, std::remove_cvref_t<E>...>;
+    node* n = record_on ? record_on->template make<node>(record_on, op, p, y, std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...) : nullptr;
+    return tree_map_indexed([&]<std::size_t K>(arg_t<K>, auto const& v) {
+      using Leaf = std::remove_cvref_t<decltype(v)>;
+      if constexpr (detail::static_and_not_floating<Leaf>()) return v;
+      else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
+      else return close_tracked(in, v);
+    }, y);
+  }
+  /// A leaf of the tape.
+  template <class I, class V>
+  constexpr auto track(I const& in, V const& v) const {
+    auto* n = record_on->template make<detail::leaf_node<slot_of<V>>>();
+    return seen<I, V, slot_of<V>*>{v, in, &n->out};
+  }
+};
+
+} // namespace varve
+
+// ---- varve/transform/scope.hpp
+namespace varve {
+
+/// Is one of these arguments, or a leaf of one, a dynamic value? Then a transform uses the run-time stack.
+template <class... X>
+concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
+
+namespace detail {
+template <int N, class Y>
+inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler explains the comparison
+/// Checks what leaves a static transform of level N.
+template <int N, class Y>
+constexpr void check_exit() {
+  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
+                                  "pass the outer value as an argument or through closure(f, captured...)");
+}
+/// A value of the trace that some arguments or declared captures belong to; `none` when none does.
+template <class V, class... R>
+constexpr auto first_traced(V const& v, R const&... r) {
+  if constexpr (traced_value<V>) return base_value(v);
+  else return first_traced(r...);
+}
+template <class F, class... X>
+constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_traced<decltype(captures_of(f)), X...>()) return std::apply([](auto const&... v) { return first_traced(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  else return none;
+}
+template <class V, int N>
+concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
+template <class V>
+concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
+} // namespace detail
+
+/// One run of reverse mode on static values: a tape, and the level its values are seen at.
+template <class F, class... X>
+class static_reverse_scope {
+public:
+  static constexpr int level = detail::next_level<F, X...>;
+  using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
+  using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
+
+  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)), like_(detail::traced_among(f, x...)) {}
+
+  template <class T>
+  constexpr auto track(T const& t) {
+    if constexpr (detail::differentiable_leaf<T>) return track_leaf(t);
+    else return tree_map(
+        [&](auto const& v) {
+          using V = std::remove_cvref_t<decltype(v)>;
+          if constexpr (detail::differentiable_leaf<V>) return track_leaf(v);
+          else return v;
+        },
+        t);
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) {
+    return body();
+  }
+  /// Value of a result below this level.
+  template <class Y>
+  constexpr auto primal(Y const& t) const {
+    return tree_map(
+        [](auto const& y) {
+          using V = std::remove_cvref_t<decltype(y)>;
+          if constexpr (value<V>) {
+            detail::check_exit<level, V>();
+            if constexpr (at_level<V, level>) return y.value;
+            else return y;
+          } else {
+            return y;
+          }
+        },
+        t);
+  }
+  template <class Y>
+  constexpr void backward_from_scalar(Y const& y) {
+    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
+    if constexpr (value<Y>) {
+      detail::check_exit<level, Y>();
+      if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
+      else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
+      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      tape_.pull();
+    }
+  }
+  /// Pulls a tree of cotangents of the results.
+  template <class Y, class G>
+  constexpr void backward(Y const& t, G const& g) {
+    tape_.clear();
+    tree_map(
+        [&](auto const& y, auto const& c) {
+          using V = std::remove_cvref_t<decltype(y)>;
+          if constexpr (at_level<V, level>) seed(y, c);
+          return 0;
+        },
+        t, g);
+    tape_.pull();
+  }
+  /// The collected cotangents of a tracked tree; zeros where nothing arrived.
+  template <class T>
+  constexpr auto gradient(T const& t) const {
+    if constexpr (detail::leaf_at_level<T, level>) {
+      if (t.extra->set) return t.extra->value;
+      return lift_to_all(tape_.tower, zeros_like(t.value));
+    } else return tree_map(
+        [&](auto const& v) {
+          using V = std::remove_cvref_t<decltype(v)>;
+          if constexpr (at_level<V, level>) {
+            if (v.extra->set) return v.extra->value;
+            return lift_to_all(tape_.tower, zeros_like(v.value));
+          } else {
+            return none;
+          }
+        },
+        t);
+  }
+
+private:
+  using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
+  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the trace.
+  template <class V>
+  constexpr auto track_leaf(V const& v) {
+    if constexpr (!is_none<like> && !traced_value<V>) return in().track(in(), detail::as_traced(detail::plain(v), like_));
+    else return in().track(in(), detail::plain(v));
+  }
+  static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+    if constexpr (std::is_empty_v<tower>) return tower{};
+    else return detail::leaves_tower<level>(f, x...);
+  }
+  constexpr interpreter in() {
+    interpreter i{};
+    i.record_on = &tape_;
+    return i;
+  }
+  template <class Y, class G>
+  constexpr void seed(Y const& y, G const& g) {
+    if constexpr (traced_value<Y> && value<G> && !traced_value<G>) {
+      if (!(to_dims(shape_of(g)) == to_dims(shape_of(y)))) refuse::shapes_do_not_match("vjp (cotangent and result)", to_dims(shape_of(g)), to_dims(shape_of(y)));
+      if (y.extra) y.extra->add(tape_.tower, to(detail::as_traced(detail::plain(g), y), type_fact(y)));
+    } else {
+      if (y.extra) y.extra->add(tape_.tower, g);
+    }
+  }
+  tape<tower> tape_;
+  [[no_unique_address]] like like_;
+};
+
+/// Opens reverse mode for a function and its arguments, in the world their types choose.
+template <class F, class... X>
+constexpr auto reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_dynamic<X...>) return dynamic_reverse_scope<>();
+  else return static_reverse_scope<F, X...>(f, x...);
+}
+
+} // namespace varve
+
+// ---- varve/hop/mapped_function.hpp
+/// @file
+/// `vmap` of a custom function, which is a custom function again (AF-25). One text for both worlds: a batch says how values are closed and opened.
+namespace varve::detail {
+
+template <class Y>
+constexpr auto as_flat_tuple(Y const& y) {
+  if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
+  else return std::tuple<Y>(y);
+}
+/// The cotangent of an operand, from that which a mapped `backward` gave: for an operand that was not mapped the sum over the batch, for a mapped one with the batch in front.
+template <class V, class Flag, class Was, class N>
+constexpr auto reduced(operand<V, Flag> const& o, Was const& was, N const& n) {
+  if constexpr (is_none<V>) return o.value;
+  else return choose(
+      was, [&](auto const& v) { return materialize(operand<V, Flag>{v, o.batched}, n); },
+      [&](auto const& v) { return choose(o.batched, [](auto const& w) { return sum(w, axis<0>); }, identity, v); }, o.value);
+}
+
+/// Forward, context, backward and jvp of a function, each mapped.
+template <class F, class Batch>
+struct mapped_function {
+  [[no_unique_address]] F f;
+  Batch batch;
+
+  constexpr auto forward(auto const&... x) const {
+    return batch.run([&](auto const& b) { return b.open(spread([&](auto const&... v) { return f.forward(v...); }, b.operands(pack(x...)))); });
+  }
+  constexpr auto context(auto const& asked, auto const& x, auto const& y) const {
+    return batch.run([&](auto const& b) { return b.open_context(f.context(asked, b.operands(x), b.close(y))); });
+  }
+  constexpr auto backward(auto const& ctx, auto const&... g) const {
+    return batch.run([&](auto const& b) {
+      auto inner = b.close_context(ctx);
+      return b.reduce(f.backward(inner, b.close(g)...));
+    });
+  }
+  constexpr auto jvp(auto const& ctx, auto const&... t) const {
+    return batch.run([&](auto const& b) {
+      auto inner = b.close_context(ctx);
+      return b.open(spread([&](auto const&... v) { return f.jvp(inner, v...); }, b.operands(pack(t...))));
+    });
+  }
+};
+
+/// Static values: by the level that is mapped; flags tell which operands are.
+template <class I, class... Flag>
+struct static_batch {
+  I in;
+  constexpr auto run(auto const& body) const { return body(*this); }
+  template <class V, class G>
+  constexpr auto close_operand(operand<V, G> const& o) const {
+    if constexpr (G::value) return in.close_batched(in, o);
+    else return o.value;
+  }
+  template <class... X>
+  constexpr auto operands(std::tuple<X...> const& x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(close_operand(operand<X, Flag>{std::get<K>(x), {}})...); }(std::index_sequence_for<X...>{});
+  }
+  constexpr auto close(auto const& y) const {
+    return tree_map([&](auto const& v) { return close_operand(operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y);
+  }
+  constexpr auto open(auto const& y) const {
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, y);
+  }
+  constexpr auto open_context(auto const& c) const {
+    return c.map([&](auto const& v) { return in.open_batched(v); });
+  }
+  constexpr auto close_context(auto const& c) const {
+    return c.map([&](auto const& o) { return close_operand(o); });
+  }
+  constexpr auto reduce(auto const& r) const {
+    auto const g = as_flat_tuple(r);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(reduced(in.open_batched(std::get<K>(g)), Flag{}, in.n)...); }(std::index_sequence_for<Flag...>{});
+  }
+};
+
+} // namespace varve::detail
+
+// ---- varve/hop/custom_function_call.hpp
+namespace varve {
+
+/// Tag of the higher-order operator behind custom functions (AF-19): every level of a stack sees the call whole.
+struct custom_function_t {
+  static constexpr auto op_name = "custom_function_call";
+};
+
+/// What `setup_context` is given and returns: the values that `backward` and `jvp` will need, and facts about the results. Each call returns another context:
+/// `return ctx.save_for_backward(x, y).mark_non_differentiable<1>();`.
+/// `N` operands; S, F: types of what is saved for `backward` and for `jvp`; K: what else is kept; Constant: mask of results without derivative; Dirty: mask of operands written to.
+template <int N, class S = std::tuple<>, class F = std::tuple<>, class K = std::tuple<>, unsigned Constant = 0, unsigned Dirty = 0>
+struct function_context {
+  S saved_values{};
+  F forward_values{};
+  K kept_values{};
+  /// Which arguments of `forward` a derivative is asked for, at this level (AF-10).
+  std::array<bool, static_cast<std::size_t>(N)> needs_input_grad{};
+  bool materialize = true;
+  static constexpr unsigned constant_results = Constant, dirty_operands = Dirty;
+
+  /// Operands and results that `backward` reads; the last call counts (AF-4).
+  template <value... V>
+  constexpr auto save_for_backward(V const&... v) const {
+    return function_context<N, std::tuple<V...>, F, K, Constant, Dirty>{std::tuple<V...>(v...), forward_values, kept_values, needs_input_grad, materialize};
+  }
+  /// ... and those that `jvp` reads (AF-5).
+  template <value... V>
+  constexpr auto save_for_forward(V const&... v) const {
+    return function_context<N, S, std::tuple<V...>, K, Constant, Dirty>{saved_values, std::tuple<V...>(v...), kept_values, needs_input_grad, materialize};
+  }
+  /// Anything that is no value of the program: sizes, flags, numbers of iterations.
+  template <class... V>
+  constexpr auto keep(V const&... v) const {
+    return function_context<N, S, F, std::tuple<V...>, Constant, Dirty>{saved_values, forward_values, std::tuple<V...>(v...), needs_input_grad, materialize};
+  }
+  /// Results, by number, that are constants to derivatives (AF-8).
+  template <int... I>
+  constexpr auto mark_non_differentiable() const {
+    return function_context<N, S, F, K, Constant | ((1u << I) | ... | 0u), Dirty>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
+  }
+  /// Arguments, by number, that `forward` wrote into and returned (AF-6).
+  template <int... I>
+  constexpr auto mark_dirty() const {
+    return function_context<N, S, F, K, Constant, Dirty | ((1u << I) | ... | 0u)>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
+  }
+  /// With `false`, a result that no gradient arrives at gives `backward` an undefined tensor in place of zeros (AF-9).
+  constexpr auto set_materialize_grads(bool on) const {
+    auto r = *this;
+    r.materialize = on;
+    return r;
+  }
+  /// What was saved, as tuples.
+  constexpr S const& saved() const { return saved_values; }
+  constexpr F const& saved_for_forward() const { return forward_values; }
+  constexpr K const& kept() const { return kept_values; }
+  /// The same context of saved values mapped by `f`.
+  template <class G>
+  constexpr auto map(G const& f) const {
+    auto const each = [&](auto const& t) { return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, t); };
+    auto s = each(saved_values);
+    auto w = each(forward_values);
+    return function_context<N, decltype(s), decltype(w), K, Constant, Dirty>{s, w, kept_values, needs_input_grad, materialize};
+  }
+};
+
+namespace detail {
+/// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
+template <class Derived>
+struct written_function {
+  static constexpr auto forward(auto const&... x) { return Derived::forward(x...); }
+  static constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) {
+    constexpr bool has = requires { Derived::setup_context(ctx, inputs, y); };
+    static_assert(has, "varve: a custom function used under a transform, or on static values, must override setup_context(ctx, inputs, output); its forward takes no ctx then");
+    if constexpr (has) return Derived::setup_context(ctx, inputs, y);
+    else return ctx;
+  }
+  static constexpr auto backward(auto& ctx, auto const&... g) {
+    static_assert(requires { Derived::backward(ctx, g...); }, "varve: a custom function that is differentiated must have backward(ctx, g...)");
+    return Derived::backward(ctx, g...);
+  }
+  static constexpr auto jvp(auto& ctx, auto const&... t) {
+    static_assert(requires { Derived::jvp(ctx, t...); }, "varve: a custom function under jvp must have jvp(ctx, t...)");
+    return Derived::jvp(ctx, t...);
+  }
+};
+
+/// Does an opened operand have part in the derivative at this level?
+template <class O>
+constexpr bool is_wanted(O const& o) {
+  if constexpr (requires { o.tangent; }) return !is_none<std::remove_cvref_t<decltype(o.tangent)>>;
+  else if constexpr (is_none<std::remove_cvref_t<decltype(o.slot)>>) return false;
+  else return o.slot != nullptr;
+}
+/// A cotangent as the operand has it: summed to its shape where it is wider, of its dtype.
+template <class D, class V>
+constexpr auto fitted(D const& d, V const& v) {
+  if constexpr (is_none<D> || !value<V>) return d;
+  else return unmatch(d, v);
+}
+template <class D>
+constexpr auto tangent_or_zeros(D const& d) {
+  if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
+  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
+  else return none;
+}
+struct vmap_name {
+  int vmap;
+};
+template <class D>
+struct vmap_probe : D, vmap_name {};
+/// Does a function bring its own `vmap`? Asked by name.
+template <class D>
+concept has_own_vmap = !requires { &vmap_probe<D>::vmap; };
+template <class D>
+concept generates_vmap = requires { requires D::generate_vmap_rule; };
+template <class D>
+constexpr void check_vmap_support() {
+  static_assert(!(has_own_vmap<D> && generates_vmap<D>), "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
+  static_assert(has_own_vmap<D> || generates_vmap<D>, "varve: a custom function without vmap support was mapped; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap");
+}
+} // namespace detail
+
+/// What a function's own `vmap` is told: the size of the batch and what random operators do (AF-24).
+struct vmap_info {
+  index_t batch_size = 0;
+  random_policy randomness = random_policy::error;
+};
+
+namespace detail {
+template <class R>
+inline constexpr bool returns_two = requires { requires std::tuple_size<R>::value == 2; };
+template <class R>
+constexpr void check_two_returns(R const&) {
+  static_assert(returns_two<R>, "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
+}
+/// Static results of a function's own `vmap`, each with the batch in front: a flag for all, or one for each, tells by its type, or by being true, which have it already.
+template <class Y, class F, class N>
+constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
+  if constexpr (is_tree_node<F>) {
+    constexpr bool fits = [] {
+      if constexpr (is_tree_node<Y>) return std::tuple_size_v<Y> == std::tuple_size_v<F>;
+      else return false;
+    }();
+    static_assert(fits, "varve: vmap of a custom function returned results and flags of incompatible structure; return one flag, or one for each result");
+    if constexpr (fits) return tree_map([&](auto const& v, auto const& flag) { return with_batches(v, flag, n); }, y, mapped);
+    else return y; // one message is enough
+  } else if constexpr (is_tree_node<Y>) {
+    return tree_map([&](auto const& v) { return with_batches(v, mapped, n); }, y);
+  } else if constexpr (is_none<F> || std::is_same_v<F, std::false_type>) {
+    return materialize(operand<Y, std::false_type>{y, {}}, n);
+  } else {
+    if (!mapped) refuse::argument_is_invalid("vmap of a custom function", "static results without the batch are told by their type: none, or std::false_type");
+    return y;
+  }
+}
+} // namespace detail
+
+/// A call of a custom function on static values: what interpreters process, and what the rules below are written in. Tensors have theirs in `boxed_custom_function.hpp`.
+template <class Derived, class F>
+struct custom_function_call {
+  using tag = custom_function_t;
+  [[no_unique_address]] F f;
+  static constexpr char const* name() { return custom_function_t::op_name; }
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (top_level<X...> > 0) return innermost(x...).process(*this, x...);
+    else return f.forward(x...);
+  }
+  /// What `setup_context` leaves, told of opened operands and bare results.
+  template <class Y, class... O>
+  constexpr auto context(Y const& y, O const&... o) const {
+    function_context<sizeof...(O)> ctx;
+    ctx.needs_input_grad = {detail::is_wanted(o)...};
+    auto const c = f.context(ctx, std::make_tuple(o.primal...), y);
+    static_assert(c.dirty_operands == 0, "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
+    return c;
+  }
+  template <class I, class C, class Y, class... O>
+  constexpr auto record(I const& in, C const& c, Y const& y, O const&... t) const {
+    return in.record_hop(in, *this, y, c, t...);
+  }
+  template <class C, class... O>
+  constexpr auto tangent(C const& c, O const&... d) const {
+    C mine = c;
+    return f.jvp(mine, detail::tangent_or_zeros(d)...);
+  }
+  /// Results as the caller gets them: those without derivative are bare.
+  template <class C, class Y, class Z, class... X>
+  static constexpr auto results(C const&, Y const& bare, Z const& closed, X const&...) {
+    constexpr unsigned constant = C::constant_results;
+    if constexpr (constant == 0) return closed;
+    else if constexpr (!is_tree_node<Y>) return bare;
+    else return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        if constexpr (constant >> I & 1) return std::get<I>(bare);
+        else return std::get<I>(closed);
+      };
+      return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  }
+  /// The function mapped, of operands with the batch in front where they are mapped; results have it there too.
+  template <class I, class... V, class... Flag>
+  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
+    detail::check_vmap_support<Derived>();
+    if constexpr (detail::has_own_vmap<Derived>) {
+      auto const r = Derived::vmap(vmap_info{to_dims(in.n)[0]}, std::tuple<Flag...>{}, o.value...);
+      detail::check_two_returns(r);
+      if constexpr (detail::returns_two<std::remove_const_t<decltype(r)>>) return detail::with_batches(std::get<0>(r), std::get<1>(r), in.n);
+      else return r; // one message is enough
+    } else {
+      using M = detail::mapped_function<F, detail::static_batch<I, Flag...>>;
+      return custom_function_call<Derived, M>{M{f, {in}}}(o.value...);
+    }
+  }
+  template <class Y, class Z, class... X>
+  static constexpr auto same_objects(Y const&, Z const& closed, X const&...) {
+    return closed;
+  }
+};
+template <class D, class F>
+inline constexpr bool is_hop<custom_function_call<D, F>> = true;
+
+/// How each interpreter takes a custom function. One text for both worlds: a call says what differs.
+template <>
+struct rules<custom_function_t> {
+  template <class I, class Op, class... X>
+  static constexpr auto grad(I const& in, Op const& op, X const&... x) {
+    return [&](auto const&... t) {
+      auto const y = op(t.primal...);
+      auto const c = op.context(y, t...);
+      return op.results(c, y, op.record(in, c, y, t...), x...);
+    }(in.open_tracked(x)...);
+  }
+  /// Cotangents of all operands, of their shapes and dtypes (AF-11).
+  template <class Op, class C, class... X, class... G>
+  static constexpr auto pull(Op const& op, C const& ctx, std::tuple<X...> const& x, G const&... g) {
+    C mine = ctx;
+    auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
+    constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == sizeof...(X);
+    static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
+    if constexpr (fits) return tree_map([](auto const& d, auto const& v) { return detail::fitted(d, v); }, r, x);
+    else return x; // one message is enough
+  }
+  template <class I, class Op, class... X>
+  static constexpr auto jvp(I const& in, Op const& op, X const&... x) {
+    return [&](auto const&... d) {
+      auto const y = op(d.primal...);
+      auto const c = op.context(y, d...);
+      return op.results(c, y, tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, op.tangent(c, d...)), x...);
+    }(in.open_dual(x)...);
+  }
+  template <class I, class Op, class... X>
+  static constexpr auto vmap(I const& in, Op const& op, X const&... x) {
+    return [&](auto const&... o) {
+      auto const y = op.mapped(in, o...);
+      return op.same_objects(y, tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y), x...);
+    }(in.open_batched(x)...);
+  }
+  /// A mode is given the call whole.
+  template <class I, class Op, class... X>
+  static constexpr auto mode(I const& in, Op const& op, X const&... x) {
+    return tree_map([&](auto const& v) { return in.close(in, v); }, in.mode->process(op, in.open_plain(x)...));
+  }
+};
+
+} // namespace varve
+
 // ---- varve/graph/list.hpp
 namespace varve {
 
@@ -11354,7 +12822,7 @@ public:
     return tensor::wrap(y, layer_->id, layer_->level, {}, {}, logical.erase(0));
   }
   /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
-  tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
+  tensor tangent(tensor const& t) const { return owns(t) ? tensor(fresh(t).extra()) : tensor(); }
   tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y; }
   /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
   /// not asked for; without any that it tracks, y comes back as it is.
@@ -11362,6 +12830,7 @@ public:
   tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
 
 private:
+  tensor const& fresh(tensor const& t) const { return t.base().defined() ? static_cast<dynamic_level const*>(layer_->object)->fresh(t) : t; }
   layer* layer_;
 };
 
@@ -11371,7 +12840,7 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
   std::vector<edge> edges;
   bool any = false;
   for (auto const& t : operands) {
-    edges.push_back(owns(t) ? t.history() : edge());
+    edges.push_back(owns(t) ? fresh(t).history() : edge());
     any = any || edges.back();
   }
   if (!any || !layer_->grad_mode || !is_floating(y.dtype())) return y;
@@ -11548,94 +13017,6 @@ template <class F>
 constexpr auto make_fx(F f) {
   return make_fx_function<F>{f};
 }
-
-} // namespace varve
-
-// ---- varve/hop/pack.hpp
-/// @file
-/// The operands or results of a higher-order operator as one value, so that its rules are one text for both worlds: a tuple of static values, whose
-/// counts are constants, or `boxed_args`, whose counts are numbers.
-namespace varve {
-
-/// A pack as a flat tree.
-template <class F, class... P>
-requires(std::is_same_v<P, boxed_args>&&...) boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
-  boxed_args r;
-  ((p.size() == a.size() ? void() : refuse::shapes_do_not_match("higher-order operator (number of values)", dims{a.size()}, dims{p.size()})), ...);
-  for (int k = 0; k < a.size(); ++k) r.push_back(f(a[k], p[k]...));
-  return r;
-}
-
-namespace detail {
-/// A number of values that the compiler knows; calculated with as if it were an int.
-template <int N>
-struct count_t : std::integral_constant<int, N> {};
-template <int A, int B>
-constexpr count_t<A + B> operator+(count_t<A>, count_t<B>) {
-  return {};
-}
-template <int A, int B>
-constexpr count_t<A - B> operator-(count_t<A>, count_t<B>) {
-  return {};
-}
-
-template <class P>
-inline constexpr bool is_pack = std::is_same_v<P, boxed_args>;
-template <class... V>
-inline constexpr bool is_pack<std::tuple<V...>> = true;
-
-template <class... V>
-constexpr std::tuple<V...> pack(V const&... v) {
-  return std::tuple<V...>(v...);
-}
-inline boxed_args const& pack(boxed_args const& x) { return x; }
-
-template <class... V>
-constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> const&) {
-  return {};
-}
-inline int count_of(boxed_args const& x) { return x.size(); }
-template <int N>
-constexpr count_t<N / 2> half(count_t<N>) {
-  return {};
-}
-constexpr int half(int n) { return n / 2; }
-
-/// Operands [from, to) of a call.
-template <class... V, int From, int To>
-constexpr auto part(std::tuple<V...> const& x, count_t<From>, count_t<To>) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) { return pack(std::get<From + K>(x)...); }
-  (std::make_index_sequence<static_cast<std::size_t>(To - From)>{});
-}
-inline boxed_args part(boxed_args const& x, int from, int to) {
-  boxed_args r;
-  for (int k = from; k < to; ++k) r.push_back(x[k]);
-  return r;
-}
-
-template <class... A, class... P>
-constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
-  return std::tuple_cat(x, y...);
-}
-template <class... P>
-requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
-  auto const add = [&](boxed_args const& p) {
-    for (auto const& t : p) x.push_back(t);
-  };
-  (add(y), ...);
-  return x;
-}
-
-/// A function of the values in a pack.
-template <class F, class... V>
-constexpr auto spread(F const& f, std::tuple<V...> const& x) {
-  return call_with(f, x);
-}
-template <class F>
-boxed_args spread(F const& f, boxed_args const& x) {
-  return f(x);
-}
-} // namespace detail
 
 } // namespace varve
 
@@ -12081,511 +13462,6 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
 
 } // namespace varve
 
-// ---- varve/interpreter/tape.hpp
-namespace varve {
-
-/// An operand of a recorded operator: its primal, and where its cotangent is collected (`none_t` or null: nowhere).
-template <class P, class S>
-struct tracked {
-  P const& primal;
-  S const& slot;
-};
-
-/// Collects the cotangent of one value. Empty at first, so that absent contributions cost nothing.
-template <class V>
-struct slot {
-  V value;
-  bool set;
-  constexpr slot() : set(false) {
-    if (!std::is_constant_evaluated())
-      if constexpr (sizeof(V) <= 64) value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
-  }
-
-  template <class Tower, class G>
-  constexpr void add(Tower const& tower, G const& g) {
-    if constexpr (!is_none<G>) {
-      static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
-                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings it in: vjp(closure(f, g), x...)");
-    }
-    if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
-      if (set) value = lift_to_all(tower, varve::add(value, g));
-      else value = lift_to_all(tower, g);
-      set = true;
-    }
-  }
-};
-
-/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in constant expressions.
-struct tape_node {
-  enum action { pull, clear, drop };
-  tape_node* previous = nullptr;
-  void (*act)(tape_node*, action) = nullptr;
-};
-
-/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by itself.
-class tape_memory {
-public:
-  constexpr tape_memory() {}
-  tape_memory(tape_memory const&) = delete;
-  tape_memory& operator=(tape_memory const&) = delete;
-  constexpr ~tape_memory() {
-    while (last_) {
-      tape_node* n = last_;
-      last_ = n->previous;
-      n->act(n, tape_node::drop);
-    }
-    if (!std::is_constant_evaluated() && blocks_) release();
-  }
-
-  template <class Node, class... A>
-  constexpr Node* make(A const&... a) {
-    Node* n;
-    if (std::is_constant_evaluated()) n = new Node(a...);
-    else n = ::new (allocate(sizeof(Node), alignof(Node))) Node(a...);
-    n->previous = last_;
-    last_ = n;
-    return n;
-  }
-  /// A copy of trivially destructible data that lives as long as the tape. (Run time only.)
-  template <class T>
-  T const* keep(T const& t) {
-    return ::new (allocate(sizeof(T), alignof(T))) T(t);
-  }
-  constexpr tape_node* last() const { return last_; }
-
-private:
-  struct block {
-    block* next;
-  };
-  VARVE_NOINLINE void* allocate(std::size_t bytes, std::size_t align) {
-    std::size_t at = (used_ + align - 1) & ~(align - 1);
-    if (at + bytes > size_) {
-      std::size_t const want = bytes + align + 64 > 16384 ? bytes + align + 64 : 16384;
-      auto* b = static_cast<block*>(::operator new(want, std::align_val_t{64}));
-      b->next = blocks_;
-      blocks_ = b;
-      memory_ = reinterpret_cast<unsigned char*>(b);
-      size_ = want;
-      at = 64;
-    }
-    used_ = at + bytes;
-    return (memory_ ? memory_ : place_) + at;
-  }
-  VARVE_COLD void release() {
-    while (blocks_) {
-      block* b = blocks_;
-      blocks_ = b->next;
-      ::operator delete(b, std::align_val_t{64});
-    }
-  }
-  tape_node* last_ = nullptr;
-  block* blocks_ = nullptr;
-  unsigned char* memory_ = nullptr; // the current block; null: the buffer in place
-  std::size_t used_ = 0, size_ = in_place;
-  static constexpr std::size_t in_place = 2048;
-  alignas(64) unsigned char place_[in_place];
-};
-
-/// The operators recorded at one level of reverse mode, with the tower its cotangents are seen through.
-template <class Tower>
-class tape : public tape_memory {
-public:
-  constexpr explicit tape(Tower const& t) : tower(t) {}
-  Tower tower;
-
-  /// Pulls cotangents from the last operator to the first.
-  constexpr void pull() const {
-    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::pull);
-  }
-  /// Empties every slot, so that another cotangent can be pulled.
-  constexpr void clear() const {
-    for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::clear);
-  }
-};
-
-namespace detail {
-template <class P, class S>
-struct saved {
-  P primal;
-  [[no_unique_address]] S slot;
-};
-
-/// A leaf: a slot without an operator.
-template <class S>
-struct leaf_node : tape_node {
-  S out;
-  constexpr leaf_node() { act = &run; }
-  static constexpr void run(tape_node* n, action a) {
-    auto* self = static_cast<leaf_node*>(n);
-    if (a == clear) self->out.set = false;
-    else if (a == drop) destroy(self);
-  }
-  static constexpr void destroy(leaf_node* self) {
-    if (std::is_constant_evaluated()) delete self;
-    else self->~leaf_node();
-  }
-};
-
-template <class Tape, class S, class Op, class Y, class... D>
-struct op_node : tape_node {
-  S out;
-  Tape const* owner;
-  [[no_unique_address]] Op op;
-  Y y;
-  std::tuple<D...> operands;
-
-  constexpr op_node(Tape const* t, Op const& o, Y const& r, D const&... d) : owner(t), op(o), y(r), operands(d...) { act = &run; }
-
-  static constexpr void run(tape_node* n, action a) {
-    auto* self = static_cast<op_node*>(n);
-    if (a == pull) {
-      if (self->out.set) self->pull_all(std::index_sequence_for<D...>{});
-    } else if (a == clear) {
-      self->out.set = false;
-    } else if (std::is_constant_evaluated()) {
-      delete self;
-    } else {
-      self->~op_node();
-    }
-  }
-  template <std::size_t... I>
-  constexpr void pull_all(std::index_sequence<I...>) {
-    (pull_one<I>(std::get<I>(operands).slot), ...);
-  }
-  template <std::size_t I, class T>
-  constexpr void pull_one(T const& to) {
-    if constexpr (!is_none<T>) {
-      if (to) [&]<std::size_t... K>(std::index_sequence<K...>) {
-        to->add(owner->tower, cotangent<I>(op, out.value, y, std::get<K>(operands).primal...));
-      }(std::index_sequence_for<D...>{});
-    }
-  }
-};
-} // namespace detail
-
-} // namespace varve
-
-// ---- varve/interpreter/hop_node.hpp
-namespace varve::detail {
-
-template <class Y, class Level>
-struct result_slots {
-  using type = std::tuple<typename Level::template slot_of<Y>>;
-};
-template <class... Y, class Level>
-struct result_slots<std::tuple<Y...>, Level> {
-  using type = std::tuple<typename Level::template slot_of<Y>...>;
-};
-
-/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
-template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
-struct hop_node : tape_node {
-  typename result_slots<Y, Level>::type out;
-  Tape const* owner;
-  [[no_unique_address]] Op op;
-  P pred;
-  Y y;
-  X operands;
-  std::tuple<E...> slots;
-
-  constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e) : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) { act = &run; }
-
-  static constexpr void run(tape_node* n, action a) {
-    auto* self = static_cast<hop_node*>(n);
-    if (a == pull) {
-      if (std::apply([](auto const&... s) { return (s.set || ...); }, self->out)) self->pull_all(std::index_sequence_for<E...>{});
-    } else if (a == clear) {
-      std::apply([](auto&... s) { ((s.set = false), ...); }, self->out);
-    } else if (std::is_constant_evaluated()) {
-      delete self;
-    } else {
-      self->~hop_node();
-    }
-  }
-  template <std::size_t... I>
-  constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
-    auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
-      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
-    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
-  }
-  template <class S, class G>
-  constexpr void give(S const& to, G const& g) {
-    if constexpr (!is_none<S>)
-      if (to) to->add(owner->tower, g);
-  }
-};
-
-} // namespace varve::detail
-
-// ---- varve/interpreter/static_level.hpp
-namespace varve {
-
-/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs to (two transforms may not mix at a level).
-template <int N, class Tag>
-struct static_level {
-  static constexpr int level = N;
-
-  static constexpr bool alive() { return true; }
-  template <class S>
-  static constexpr S logical_shape(S const& s) {
-    return s;
-  }
-
-  template <class X>
-  static constexpr auto open_dual(X const& x) {
-    if constexpr (at_level<X, N>) return dual<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
-    else return dual<X, none_t>{x, none};
-  }
-  template <class I, class Y, class T>
-  static constexpr auto close_dual(I const& in, Y const& y, T const& t) {
-    if constexpr (is_none<T>) return y;
-    else return seen<I, Y, T>{y, in, t};
-  }
-
-  template <class X>
-  static constexpr auto open_batched(X const& x) {
-    if constexpr (at_level<X, N>) return operand<decltype(x.value), std::true_type>{x.value, {}};
-    else return operand<X, std::false_type>{x, {}};
-  }
-  template <class X>
-  static constexpr auto is_mapped(X const&) {
-    return std::bool_constant<at_level<X, N>>{};
-  }
-  template <class I, class Y, class F>
-  static constexpr auto close_batched(I const& in, operand<Y, F> const& y) {
-    return seen<I, Y>{y.value, in, {}};
-  }
-
-  template <class X>
-  static constexpr auto const& open_plain(X const& x) {
-    if constexpr (at_level<X, N>) return x.value;
-    else return x;
-  }
-  /// Closes a value whose interpreter has no payload.
-  template <class I, class Y>
-  static constexpr auto close(I const& in, Y const& y) {
-    return seen<I, Y>{y, in, {}};
-  }
-};
-
-/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen through. Lifted constants have no tape.
-template <int N, class Tag, class Tower>
-struct static_tape_level : static_level<N, Tag> {
-  tape<Tower>* record_on = nullptr;
-
-  template <class V>
-  using slot_of = slot<decltype(lift_to_all(std::declval<Tower const&>(), std::declval<V const&>()))>;
-
-  constexpr bool alive() const { return record_on != nullptr; }
-
-  template <class X>
-  static constexpr auto open_tracked(X const& x) {
-    if constexpr (at_level<X, N>) return tracked<decltype(x.value), decltype(x.extra)>{x.value, x.extra};
-    else return tracked<X, none_t>{x, none};
-  }
-  template <class I, class Y>
-  static constexpr auto close_tracked(I const& in, Y const& y) {
-    I constant = in;
-    constant.record_on = nullptr;
-    return seen<I, Y, slot_of<Y>*>{y, constant, nullptr};
-  }
-  template <class I, class Op, class Y, class... P, class... E>
-  constexpr auto record(I const& in, Op const& op, Y const& y, tracked<P, E> const&... t) const {
-    if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
-      return y;
-    } else {
-      if (!record_on) return close_tracked(in, y);
-      using node = detail::op_node<tape<Tower>, slot_of<Y>, Op, Y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>...>;
-      auto* n = record_on->template make<node>(record_on, op, y, detail::saved<std::remove_cvref_t<P>, std::remove_cvref_t<E>>{t.primal, t.slot}...);
-      return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
-    }
-  }
-  /// Records a higher-order operator: one node with a slot per result, pulled through `rules<tag>::pull`.
-  template <class I, class Op, class Y, class P, class... V, class... E>
-  constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
-    tree_for_each(
-        [](auto const& v) {
-          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < N, "varve: a function of this operator captures a value that grad tracks; pass it as an operand or through closure(f, captured...)");
-        },
-        y);
-    using node = detail::hop_node<tape<Tower>, Op, P, Y, static_tape_level, std::tuple<std::remove_cvref_t<V>...>, std::remove_cvref_t<E>...>;
-    node* n = record_on ? record_on->template make<node>(record_on, op, p, y, std::tuple<std::remove_cvref_t<V>...>(t.primal...), t.slot...) : nullptr;
-    return tree_map_indexed([&]<std::size_t K>(arg_t<K>, auto const& v) {
-      using Leaf = std::remove_cvref_t<decltype(v)>;
-      if constexpr (detail::static_and_not_floating<Leaf>()) return v;
-      else if (n) return seen<I, Leaf, slot_of<Leaf>*>{v, in, &std::get<K>(n->out)};
-      else return close_tracked(in, v);
-    }, y);
-  }
-  /// A leaf of the tape.
-  template <class I, class V>
-  constexpr auto track(I const& in, V const& v) const {
-    auto* n = record_on->template make<detail::leaf_node<slot_of<V>>>();
-    return seen<I, V, slot_of<V>*>{v, in, &n->out};
-  }
-};
-
-} // namespace varve
-
-// ---- varve/transform/scope.hpp
-namespace varve {
-
-/// Is one of these arguments, or a leaf of one, a dynamic value? Then a transform uses the run-time stack.
-template <class... X>
-concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
-
-namespace detail {
-template <int N, class Y>
-inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler explains the comparison
-/// Checks what leaves a static transform of level N.
-template <int N, class Y>
-constexpr void check_exit() {
-  static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation confusion through a capture); "
-                                  "pass the outer value as an argument or through closure(f, captured...)");
-}
-/// A value of the trace that some arguments or declared captures belong to; `none` when none does.
-template <class V, class... R>
-constexpr auto first_traced(V const& v, R const&... r) {
-  if constexpr (traced_value<V>) return base_value(v);
-  else return first_traced(r...);
-}
-template <class F, class... X>
-constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-  if constexpr (any_traced<decltype(captures_of(f)), X...>()) return std::apply([](auto const&... v) { return first_traced(v...); }, tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
-  else return none;
-}
-template <class V, int N>
-concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
-template <class V>
-concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
-} // namespace detail
-
-/// One run of reverse mode on static values: a tape, and the level its values are seen at.
-template <class F, class... X>
-class static_reverse_scope {
-public:
-  static constexpr int level = detail::next_level<F, X...>;
-  using tower = decltype(detail::leaves_tower<level>(std::declval<F const&>(), std::declval<X const&>()...));
-  using interpreter = grad_interpreter<static_tape_level<level, F, tower>>;
-
-  constexpr explicit static_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) : tape_(tower_below(f, x...)), like_(detail::traced_among(f, x...)) {}
-
-  template <class T>
-  constexpr auto track(T const& t) {
-    if constexpr (detail::differentiable_leaf<T>) return track_leaf(t);
-    else return tree_map(
-        [&](auto const& v) {
-          using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (detail::differentiable_leaf<V>) return track_leaf(v);
-          else return v;
-        },
-        t);
-  }
-  template <class Body>
-  constexpr auto run(Body const& body) {
-    return body();
-  }
-  /// Value of a result below this level.
-  template <class Y>
-  constexpr auto primal(Y const& t) const {
-    return tree_map(
-        [](auto const& y) {
-          using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (value<V>) {
-            detail::check_exit<level, V>();
-            if constexpr (at_level<V, level>) return y.value;
-            else return y;
-          } else {
-            return y;
-          }
-        },
-        t);
-  }
-  template <class Y>
-  constexpr void backward_from_scalar(Y const& y) {
-    static_assert(value<Y>, "varve: grad: the function must return one scalar value");
-    if constexpr (value<Y>) {
-      detail::check_exit<level, Y>();
-      if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
-      else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
-      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
-      tape_.pull();
-    }
-  }
-  /// Pulls a tree of cotangents of the results.
-  template <class Y, class G>
-  constexpr void backward(Y const& t, G const& g) {
-    tape_.clear();
-    tree_map(
-        [&](auto const& y, auto const& c) {
-          using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, c);
-          return 0;
-        },
-        t, g);
-    tape_.pull();
-  }
-  /// The collected cotangents of a tracked tree; zeros where nothing arrived.
-  template <class T>
-  constexpr auto gradient(T const& t) const {
-    if constexpr (detail::leaf_at_level<T, level>) {
-      if (t.extra->set) return t.extra->value;
-      return lift_to_all(tape_.tower, zeros_like(t.value));
-    } else return tree_map(
-        [&](auto const& v) {
-          using V = std::remove_cvref_t<decltype(v)>;
-          if constexpr (at_level<V, level>) {
-            if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, zeros_like(v.value));
-          } else {
-            return none;
-          }
-        },
-        t);
-  }
-
-private:
-  using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
-  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the trace.
-  template <class V>
-  constexpr auto track_leaf(V const& v) {
-    if constexpr (!is_none<like> && !traced_value<V>) return in().track(in(), detail::as_traced(detail::plain(v), like_));
-    else return in().track(in(), detail::plain(v));
-  }
-  static constexpr tower tower_below([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-    if constexpr (std::is_empty_v<tower>) return tower{};
-    else return detail::leaves_tower<level>(f, x...);
-  }
-  constexpr interpreter in() {
-    interpreter i{};
-    i.record_on = &tape_;
-    return i;
-  }
-  template <class Y, class G>
-  constexpr void seed(Y const& y, G const& g) {
-    if constexpr (traced_value<Y> && value<G> && !traced_value<G>) {
-      if (!(to_dims(shape_of(g)) == to_dims(shape_of(y)))) refuse::shapes_do_not_match("vjp (cotangent and result)", to_dims(shape_of(g)), to_dims(shape_of(y)));
-      if (y.extra) y.extra->add(tape_.tower, to(detail::as_traced(detail::plain(g), y), type_fact(y)));
-    } else {
-      if (y.extra) y.extra->add(tape_.tower, g);
-    }
-  }
-  tape<tower> tape_;
-  [[no_unique_address]] like like_;
-};
-
-/// Opens reverse mode for a function and its arguments, in the world their types choose.
-template <class F, class... X>
-constexpr auto reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-  if constexpr (any_dynamic<X...>) return dynamic_reverse_scope<>();
-  else return static_reverse_scope<F, X...>(f, x...);
-}
-
-} // namespace varve
-
 // ---- varve/transform/vjp.hpp
 namespace varve {
 
@@ -12647,6 +13523,16 @@ template <class D>
 constexpr auto full_tangent(D const& d) {
   if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
   else return d.tangent;
+}
+
+/// Do traced values stand beside static ones?
+template <class... V>
+inline constexpr bool some_traced = (traced_value<V> || ...) && !(traced_value<V> && ...);
+/// A static value, numbers included, as a constant of the trace that others belong to.
+template <class X, class... O>
+constexpr decltype(auto) all_traced(X const& x, O const&... others) {
+  if constexpr ((traced_value<O> || ...) && !traced_value<X>) return as_traced(x, others...);
+  else return (x);
 }
 
 /// Runs a function on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
@@ -12717,7 +13603,7 @@ struct batched_fn {
       if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
       else return v;
     };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); }, f(close(Flag{}, x)...));
   }
 };
 
@@ -13016,274 +13902,9 @@ higher_order_operator& cond_operator() {
 
 } // namespace varve
 
-// ---- varve/hop/custom_function_call.hpp
-namespace varve {
-
-/// Tag of the higher-order operator behind custom functions (AF-19): every level of a stack sees the call whole.
-struct custom_function_t {
-  static constexpr auto op_name = "custom_function_call";
-};
-
-/// What `setup_context` is given and returns: the values that `backward` and `jvp` will need, and facts about the results. Each call returns another context:
-/// `return ctx.save_for_backward(x, y).mark_non_differentiable<1>();`.
-/// `N` operands; S, F: types of what is saved for `backward` and for `jvp`; K: what else is kept; Constant: mask of results without derivative; Dirty: mask of operands written to.
-template <int N, class S = std::tuple<>, class F = std::tuple<>, class K = std::tuple<>, unsigned Constant = 0, unsigned Dirty = 0>
-struct function_context {
-  S saved_values{};
-  F forward_values{};
-  K kept_values{};
-  /// Which arguments of `forward` a derivative is asked for, at this level (AF-10).
-  std::array<bool, static_cast<std::size_t>(N)> needs_input_grad{};
-  bool materialize = true;
-  static constexpr unsigned constant_results = Constant, dirty_operands = Dirty;
-
-  /// Operands and results that `backward` reads; the last call counts (AF-4).
-  template <value... V>
-  constexpr auto save_for_backward(V const&... v) const {
-    return function_context<N, std::tuple<V...>, F, K, Constant, Dirty>{std::tuple<V...>(v...), forward_values, kept_values, needs_input_grad, materialize};
-  }
-  /// ... and those that `jvp` reads (AF-5).
-  template <value... V>
-  constexpr auto save_for_forward(V const&... v) const {
-    return function_context<N, S, std::tuple<V...>, K, Constant, Dirty>{saved_values, std::tuple<V...>(v...), kept_values, needs_input_grad, materialize};
-  }
-  /// Anything that is no value of the program: sizes, flags, numbers of iterations.
-  template <class... V>
-  constexpr auto keep(V const&... v) const {
-    return function_context<N, S, F, std::tuple<V...>, Constant, Dirty>{saved_values, forward_values, std::tuple<V...>(v...), needs_input_grad, materialize};
-  }
-  /// Results, by number, that are constants to derivatives (AF-8).
-  template <int... I>
-  constexpr auto mark_non_differentiable() const {
-    return function_context<N, S, F, K, Constant | ((1u << I) | ... | 0u), Dirty>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
-  }
-  /// Arguments, by number, that `forward` wrote into and returned (AF-6).
-  template <int... I>
-  constexpr auto mark_dirty() const {
-    return function_context<N, S, F, K, Constant, Dirty | ((1u << I) | ... | 0u)>{saved_values, forward_values, kept_values, needs_input_grad, materialize};
-  }
-  /// With `false`, a result that no gradient arrives at gives `backward` an undefined tensor in place of zeros (AF-9).
-  constexpr auto set_materialize_grads(bool on) const {
-    auto r = *this;
-    r.materialize = on;
-    return r;
-  }
-  /// What was saved, as tuples.
-  constexpr S const& saved() const { return saved_values; }
-  constexpr F const& saved_for_forward() const { return forward_values; }
-  constexpr K const& kept() const { return kept_values; }
-  /// The same context of saved values mapped by `f`.
-  template <class G>
-  constexpr auto map(G const& f) const {
-    auto const each = [&](auto const& t) { return std::apply([&](auto const&... v) { return std::make_tuple(f(v)...); }, t); };
-    auto s = each(saved_values);
-    auto w = each(forward_values);
-    return function_context<N, decltype(s), decltype(w), K, Constant, Dirty>{s, w, kept_values, needs_input_grad, materialize};
-  }
-};
-
-namespace detail {
-template <class Y>
-constexpr auto as_flat_tuple(Y const& y) {
-  if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
-  else return std::tuple<Y>(y);
-}
-/// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
-template <class Derived>
-struct written_function {
-  static constexpr auto forward(auto const&... x) { return Derived::forward(x...); }
-  static constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) {
-    constexpr bool has = requires { Derived::setup_context(ctx, inputs, y); };
-    static_assert(has, "varve: a custom function used under a transform, or on static values, must override setup_context(ctx, inputs, output); its forward takes no ctx then");
-    if constexpr (has) return Derived::setup_context(ctx, inputs, y);
-    else return ctx;
-  }
-  static constexpr auto backward(auto& ctx, auto const&... g) {
-    static_assert(requires { Derived::backward(ctx, g...); }, "varve: a custom function that is differentiated must have backward(ctx, g...)");
-    return Derived::backward(ctx, g...);
-  }
-  static constexpr auto jvp(auto& ctx, auto const&... t) {
-    static_assert(requires { Derived::jvp(ctx, t...); }, "varve: a custom function under jvp must have jvp(ctx, t...)");
-    return Derived::jvp(ctx, t...);
-  }
-};
-
-/// `vmap` of a function, as a function: forward, context, backward and jvp each mapped (AF-25). `in` is the mapped level; flags tell which operands are mapped.
-template <class F, class I, class... Flag>
-struct mapped_function {
-  [[no_unique_address]] F f;
-  I in;
-
-  template <class... X>
-  constexpr auto close_all(std::tuple<X...> const& x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(close_operand(operand<X, Flag>{std::get<K>(x), {}})...); }(std::index_sequence_for<X...>{});
-  }
-  template <class X, class G>
-  constexpr auto close_operand(operand<X, G> const& o) const {
-    if constexpr (G::value) return in.close_batched(in, o);
-    else return o.value;
-  }
-  template <class V>
-  constexpr auto close_mapped(V const& v) const {
-    return close_operand(operand<V, std::true_type>{v, {}});
-  }
-  constexpr auto open_all(auto const& y) const {
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, y);
-  }
-  constexpr auto forward(auto const&... x) const {
-    return open_all(std::apply([&](auto const&... v) { return f.forward(v...); }, close_all(std::make_tuple(x...))));
-  }
-  constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) const {
-    return f.context(ctx, close_all(inputs), tree_map([&](auto const& v) { return close_mapped(v); }, y)).map([&](auto const& v) { return in.open_batched(v); });
-  }
-  constexpr auto backward(auto& ctx, auto const&... g) const {
-    auto inner = ctx.map([&](auto const& o) { return close_operand(o); });
-    auto const r = as_flat_tuple(f.backward(inner, close_mapped(g)...));
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(reduced<Flag::value>(std::get<K>(r))...); }(std::index_sequence_for<Flag...>{});
-  }
-  /// A cotangent for an operand that was not mapped is the sum over the batch; one for a mapped operand has the batch in front.
-  template <bool WasMapped, class V>
-  constexpr auto reduced(V const& v) const {
-    if constexpr (is_none<V>) return v;
-    else if constexpr (WasMapped) return materialize(in.open_batched(v), in.n);
-    else return sum(materialize(in.open_batched(v), in.n), axis<0>);
-  }
-  constexpr auto jvp(auto& ctx, auto const&... t) const {
-    auto inner = ctx.map([&](auto const& o) { return close_operand(o); });
-    return open_all(std::apply([&](auto const&... v) { return f.jvp(inner, v...); }, close_all(std::make_tuple(t...))));
-  }
-};
-template <class T>
-constexpr bool is_tracked(T const& t) {
-  if constexpr (is_none<std::remove_cvref_t<decltype(t.slot)>>) return false;
-  else return t.slot != nullptr;
-}
-template <class D>
-constexpr auto tangent_or_zeros(D const& d) {
-  if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
-  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
-  else return none;
-}
-struct vmap_name {
-  int vmap;
-};
-template <class D>
-struct vmap_probe : D, vmap_name {};
-/// Does a function bring its own `vmap`? Asked by name.
-template <class D>
-concept has_own_vmap = !requires { &vmap_probe<D>::vmap; };
-template <class D>
-concept generates_vmap = requires { requires D::generate_vmap_rule; };
-template <class D>
-constexpr void check_vmap_support() {
-  static_assert(!(has_own_vmap<D> && generates_vmap<D>), "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
-  static_assert(has_own_vmap<D> || generates_vmap<D>, "varve: a custom function without vmap support was mapped; give it `static constexpr bool generate_vmap_rule = true;` or a static vmap");
-}
-} // namespace detail
-
-/// What a function's own `vmap` is told: the size of the batch and what random operators do (AF-24).
-struct vmap_info {
-  index_t batch_size = 0;
-  random_policy randomness = random_policy::error;
-};
-
-/// A call of a custom function on static values: what interpreters process. Tensors have theirs in `boxed_custom_function.hpp`.
-template <class Derived, class F>
-struct custom_function_call {
-  using tag = custom_function_t;
-  using function = Derived;
-  [[no_unique_address]] F f;
-  static constexpr char const* name() { return custom_function_t::op_name; }
-
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    if constexpr (top_level<X...> > 0) return innermost(x...).process(*this, x...);
-    else return f.forward(x...);
-  }
-  template <class G>
-  static constexpr auto with(G const& g) {
-    return custom_function_call<Derived, G>{g};
-  }
-};
-template <class D, class F>
-inline constexpr bool is_hop<custom_function_call<D, F>> = true;
-
-/// How each interpreter takes a custom function.
-template <>
-struct rules<custom_function_t> {
-  template <class I, class Op, class... X>
-  static constexpr auto grad(I const& in, Op const& op, X const&... x) {
-    return [&](auto const&... t) {
-      auto const y = op(t.primal...);
-      function_context<sizeof...(X)> ctx;
-      ctx.needs_input_grad = {detail::is_tracked(t)...};
-      auto const c = op.f.context(ctx, std::make_tuple(t.primal...), y);
-      static_assert(c.dirty_operands == 0, "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
-      return constants_as_they_are<c.constant_results>(in.record_hop(in, op, y, c, t...), y);
-    }(in.open_tracked(x)...);
-  }
-  /// Cotangents of all operands.
-  template <class Op, class C, class X, class... G>
-  static constexpr auto pull(Op const& op, C const& ctx, X const&, G const&... g) {
-    C mine = ctx;
-    auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
-    constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == std::tuple_size_v<X>;
-    static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
-    if constexpr (fits) return r;
-    else return X{}; // one message is enough
-  }
-  template <class I, class Op, class... X>
-  static constexpr auto jvp(I const& in, Op const& op, X const&... x) {
-    return [&](auto const&... d) {
-      auto const y = op(d.primal...);
-      function_context<sizeof...(X)> ctx;
-      ctx.needs_input_grad = {!is_none<std::remove_cvref_t<decltype(d.tangent)>>...};
-      auto c = op.f.context(ctx, std::make_tuple(d.primal...), y);
-      auto const t = op.f.jvp(c, detail::tangent_or_zeros(d)...);
-      return constants_as_they_are<c.constant_results>(tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, t), y);
-    }(in.open_dual(x)...);
-  }
-  template <class I, class Op, class... X>
-  static constexpr auto vmap(I const& in, Op const& op, X const&... x) {
-    using D = typename Op::function;
-    detail::check_vmap_support<D>();
-    return [&]<class... V, class... Flag>(operand<V, Flag> const&... o) {
-      auto const close = [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); };
-      if constexpr (detail::has_own_vmap<D>) {
-        // Mapped operands have the batch in front; results must have it there too.
-        auto const r = D::vmap(vmap_info{to_dims(in.n)[0]}, std::tuple<Flag...>{}, o.value...);
-        return tree_map(close, r.first);
-      } else {
-        return tree_map(close, op.with(detail::mapped_function<decltype(op.f), I, Flag...>{op.f, in})(o.value...));
-      }
-    }(in.open_batched(x)...);
-  }
-  /// A mode is given the call whole.
-  template <class I, class Op, class... X>
-  static constexpr auto mode(I const& in, Op const& op, X const&... x) {
-    return tree_map([&](auto const& v) { return in.close(in, v); }, in.mode->process(op, in.open_plain(x)...));
-  }
-
-private:
-  template <unsigned Constant, class C, class Y>
-  static constexpr auto constants_as_they_are(C const& closed, Y const& y) {
-    if constexpr (Constant == 0) return closed;
-    else if constexpr (!is_tree_node<Y>) return y;
-    else return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        if constexpr (Constant >> I & 1) return std::get<I>(y);
-        else return std::get<I>(closed);
-      };
-      return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
-    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
-  }
-};
-
-} // namespace varve
-
 // ---- varve/hop/boxed_custom_function.hpp
 /// @file
-/// Custom functions on tensors: a function and its context erased, and what each layer of the thread's stack does with a call (AF-19).
+/// Custom functions on tensors, erased with their contexts, and mapped.
 namespace varve::detail {
 
 /// What `setup_context` left, erased. Its tensors are held apart, so that a mapped level can take them out and put them in again.
@@ -13291,17 +13912,18 @@ struct boxed_context {
   boxed_args saved;
   unsigned constant_results = 0, dirty_operands = 0;
   bool materialize = true, once = false;
-  virtual ~boxed_context() = default;
-  /// Gradients of the operands; tangents of the results.
-  virtual boxed_args backward(boxed_args const& saved, boxed_args const& g) const = 0;
-  virtual boxed_args jvp(boxed_args const& saved, boxed_args const& t) const = 0;
+  std::vector<meta> operands{};       // dtypes and shapes, as the function saw them
+  std::shared_ptr<void const> rest{}; // of a type that the function knows
 };
 /// A custom function with its arguments that are no tensors, erased.
 struct boxed_custom_function {
   virtual ~boxed_custom_function() = default;
   virtual char const* name() const = 0;
   virtual boxed_args forward(boxed_args const& x) const = 0;
-  virtual std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const = 0;
+  virtual boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const = 0;
+  /// Gradients of the operands; tangents of the results.
+  virtual boxed_args backward(boxed_context const& c, boxed_args const& g) const = 0;
+  virtual boxed_args jvp(boxed_context const& c, boxed_args const& t) const = 0;
   /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has none, and asks for the generated rule.
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
 };
@@ -13309,121 +13931,145 @@ using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
 
-/// Values of a transform opened: inside, and which they were.
-struct opened_args {
-  boxed_args inner;
-  std::vector<bool> mine;
-  bool any = false;
-  opened_args(layer const& l, boxed_args const& x) {
-    for (auto const& t : x) {
-      bool const m = t.defined() && t.is_wrapped() && t.layer() == l.id;
-      inner.push_back(m ? t.inner() : t);
-      mine.push_back(m);
-      any = any || m;
-    }
+/// Gradients as the operands have them: summed to the shape of one that was broadcast, of its dtype; another shape is refused (AF-11).
+template <class T>
+void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
+  for (int k = 0; k < g.size(); ++k) {
+    if (!g[k].defined()) continue;
+    meta const& m = c.operands[static_cast<std::size_t>(k)];
+    if (!is_expandable(m.sizes, g[k].sizes()))
+      throw autograd_error((std::string("varve: ") + name + "Backward: a gradient of shape " + to_string(g[k].sizes()) + " was returned for argument " + std::to_string(k) + "; expected shape " + to_string(m.sizes)).c_str());
+    g[k] = to(sum_to_size(static_cast<T const&>(g[k]), m.sizes), m.type);
   }
-};
+}
 template <class T>
 T with_batch(T const& t, index_t n, int rank) {
   return t.dim() > rank ? t : T(expand(t, [&] { dims s = t.sizes(); return s.insert(0, n); }()));
 }
 
-/// `vmap` of a custom function as a custom function (AF-25).
-template <class T = tensor>
-struct mapped_custom_function : boxed_custom_function {
-  custom_function_ptr f;
-  std::vector<bool> mapped;
+/// Tensors of a mapped function: by a level of their own, since a backward pass may come when that of the call has ended.
+struct boxed_batch {
+  std::vector<bool> mapped; // which operands are
   index_t n;
   random_policy random;
-  mapped_custom_function(custom_function_ptr g, std::vector<bool> m, index_t size, random_policy r) : f(std::move(g)), mapped(std::move(m)), n(size), random(r) {}
+  /// A context outside of the level: that of the slices, and which of its tensors are mapped.
+  struct inner_context {
+    boxed_context of;
+    std::vector<bool> mapped;
+  };
 
-  char const* name() const override { return f->name(); }
-  static boxed_args close(auto const& put, boxed_args const& x, std::vector<bool> const& flags) {
-    boxed_args r;
-    for (int k = 0; k < x.size(); ++k) r.push_back(put(x[k], flags[static_cast<std::size_t>(k)]));
-    return r;
-  }
-  /// Results of the function as slices have them, with the batch in front of every one.
-  boxed_args forward(boxed_args const& x) const override {
-    dynamic_batch_scope<> scope(n, random);
-    boxed_args const y = scope.run([&] { return f->forward(close([&](tensor const& t, bool m) { return m ? scope.map(t) : t; }, x, mapped)); });
-    boxed_args r;
-    for (auto const& t : y) r.push_back(scope.mapped(t) ? T(scope.unmapped(t)) : with_batch(T(t), n, t.dim()));
-    return r;
-  }
-  struct context_t : boxed_context {
-    std::shared_ptr<boxed_context> inner;
-    std::vector<bool> operands, saved_mapped;
-    std::vector<int> ranks; // of the operands' slices
-    index_t n;
-    random_policy random;
-    boxed_args backward(boxed_args const& s, boxed_args const& g) const override {
-      dynamic_batch_scope<> scope(n, random);
-      auto const put = [&](tensor const& t, bool m) { return m && t.defined() ? scope.map(t) : t; };
-      boxed_args const r = scope.run([&] { return inner->backward(close(put, s, saved_mapped), close(put, g, std::vector<bool>(static_cast<std::size_t>(g.size()), true))); });
-      boxed_args out;
-      for (int k = 0; k < r.size(); ++k) {
-        bool const batched = r[k].defined() && scope.mapped(r[k]);
-        T const v = batched ? T(scope.unmapped(r[k])) : T(r[k]);
-        bool const was = operands[static_cast<std::size_t>(k)];
-        if (!v.defined() || batched == was) out.push_back(v);
-        else if (was) out.push_back(with_batch(v, n, v.dim()));
-        else out.push_back(T(sum(v, dims{0})));
-      }
-      return out;
+  template <class T>
+  struct opened {
+    boxed_batch const& self;
+    dynamic_batch_scope<>& scope;
+    T put(T const& t, bool m) const { return m && t.defined() ? scope.map(t) : t; }
+    operand<T, bool> take(T const& t) const { return t.defined() && scope.mapped(t) ? operand<T, bool>{scope.unmapped(t), true} : operand<T, bool>{t, false}; }
+    boxed_args closed(boxed_args const& x, std::vector<bool> const& flags) const {
+      boxed_args r;
+      for (int k = 0; k < x.size(); ++k) r.push_back(put(x[k], flags[static_cast<std::size_t>(k)]));
+      return r;
     }
-    boxed_args jvp(boxed_args const& s, boxed_args const& t) const override {
-      dynamic_batch_scope<> scope(n, random);
-      auto const put = [&](tensor const& v, bool m) { return m && v.defined() ? scope.map(v) : v; };
-      boxed_args const r = scope.run([&] { return inner->jvp(close(put, s, saved_mapped), close(put, t, operands)); });
-      boxed_args out;
-      for (auto const& v : r) out.push_back(!v.defined() ? v : scope.mapped(v) ? T(scope.unmapped(v)) : with_batch(T(v), n, v.dim()));
-      return out;
+    boxed_args operands(boxed_args const& x) const { return closed(x, self.mapped); }
+    boxed_args close(boxed_args const& x) const { return closed(x, std::vector<bool>(static_cast<std::size_t>(x.size()), true)); }
+    boxed_args open(boxed_args const& y) const {
+      return tree_map([&](auto const& t) { return t.defined() ? materialize(take(t), scope.size()) : t; }, y);
+    }
+    boxed_context open_context(boxed_context const& c) const {
+      boxed_context r = c;
+      std::vector<bool> flags;
+      r.saved = tree_map([&](auto const& t) { auto const o = take(t); return flags.push_back(o.batched), o.value; }, c.saved);
+      inner_context in{c, std::move(flags)};
+      in.of.saved = boxed_args();
+      r.rest = std::make_shared<inner_context const>(std::move(in));
+      return r;
+    }
+    boxed_context close_context(boxed_context const& c) const {
+      auto const& in = *static_cast<inner_context const*>(c.rest.get());
+      boxed_context r = in.of;
+      r.saved = closed(c.saved, in.mapped);
+      return r;
+    }
+    boxed_args reduce(boxed_args const& g) const {
+      boxed_args r;
+      for (int k = 0; k < g.size(); ++k) r.push_back(g[k].defined() ? T(reduced(take(g[k]), static_cast<bool>(self.mapped[static_cast<std::size_t>(k)]), scope.size())) : g[k]);
+      return r;
     }
   };
-  std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
-    auto c = std::make_shared<context_t>();
+  template <class Body>
+  auto run(Body const& body) const {
     dynamic_batch_scope<> scope(n, random);
-    auto const put = [&](tensor const& t, bool m) { return m ? scope.map(t) : t; };
-    c->inner = scope.run([&] { return f->context(needs, close(put, x, mapped), close(put, y, std::vector<bool>(static_cast<std::size_t>(y.size()), true))); });
-    for (auto& t : c->inner->saved) {
-      bool const m = t.defined() && scope.mapped(t);
-      c->saved.push_back(m ? T(scope.unmapped(t)) : T(t));
-      c->saved_mapped.push_back(m);
-    }
-    c->inner->saved = boxed_args();
-    c->operands = mapped;
-    c->n = n;
-    c->random = random;
-    c->constant_results = c->inner->constant_results;
-    c->dirty_operands = c->inner->dirty_operands;
-    c->materialize = c->inner->materialize;
-    if (c->dirty_operands) throw transform_error((std::string("varve: ") + name() + ": the generated vmap rule does not support mark_dirty; give the function a vmap of its own").c_str());
-    return c;
+    return scope.run([&] { return body(opened<dependent<tensor, Body>>{*this, scope}); });
   }
+};
+struct custom_function_ref {
+  custom_function_ptr f;
+  boxed_args forward(boxed_args const& x) const { return f->forward(x); }
+  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const { return f->context(needs, x, y); }
+  boxed_args backward(boxed_context const& c, boxed_args const& g) const { return f->backward(c, g); }
+  boxed_args jvp(boxed_context const& c, boxed_args const& t) const { return f->jvp(c, t); }
+};
+template <class On = void>
+struct mapped_custom_function final : boxed_custom_function {
+  mapped_function<custom_function_ref, dependent<boxed_batch, On>> as;
+  mapped_custom_function(custom_function_ptr f, boxed_batch b) : as{{std::move(f)}, std::move(b)} {}
+  char const* name() const override { return as.f.f->name(); }
+  boxed_args forward(boxed_args const& x) const override { return as.forward(x); }
+  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override { return as.context(needs, x, y); }
+  boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as.backward(c, g); }
+  boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as.jvp(c, t); }
   boxed_args vmap(vmap_info const&, std::vector<bool> const&, boxed_args const&) const override { return {}; }
 };
 
-/// The pullback of a recorded custom function, with the checks of what it returns (AF-9..12).
+} // namespace varve::detail
+
+// ---- varve/hop/custom_function_node.hpp
+/// @file
+/// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.
+namespace varve::detail {
+
+/// The pullback of a recorded custom function, with zeros for what did not arrive (AF-9) and a history that refuses a second derivative (AF-12).
 template <class T = tensor>
 struct custom_pull {
-  std::shared_ptr<boxed_context> context;
-  std::vector<meta> operands, results;
+  custom_function_ptr f;
+  boxed_context context;
+  std::vector<meta> results;
   std::vector<std::uint32_t> versions;
   std::string label;
-  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or -1.
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or which
+  /// operand, or that it is neither.
   std::vector<int> result_of{};
+  std::vector<std::shared_ptr<packed_value>> packed{}; // by saved_tensors_hooks
   grad_node* self = nullptr;
   static constexpr bool released = true;
+  static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
 
-  boxed_args unpacked() const {
-    boxed_args s = context->saved;
-    for (int k = 0; self && this_thread_state.grad_mode && k < s.size(); ++k)
-      if (int const r = result_of[static_cast<std::size_t>(k)]; r >= 0 && !(context->constant_results >> r & 1) && is_floating(s[k].dtype())) {
-        s[k] = s[k].alias();
-        s[k].set_history(edge(self, static_cast<std::uint32_t>(r)));
+  boxed_context unpacked() const {
+    boxed_context c = context;
+    boxed_args& s = c.saved;
+    for (int k = 0; k < s.size(); ++k) {
+      auto const at = static_cast<std::size_t>(k);
+      if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
+      else if (s[k].defined() && version_of(s[k]) != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
+      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
+      int const r = result_of[at];
+      if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
+        if (!packed.empty() && packed[at] && self->next[operand - r]) {
+          s[k] = s[k].alias();
+          s[k].set_history(self->next[operand - r]);
+        }
+        continue;
       }
-    return s;
+      if (r >= 0 && context.constant_results >> r & 1) continue;
+      s[k] = s[k].alias();
+      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal("saved a value that is neither an argument nor a result: a derivative of its backward would lack what that depends on; save arguments and results only"));
+    }
+    return c;
+  }
+  boxed_args saved() const { return unpacked().saved; }
+  /// The history of a value that may not be differentiated.
+  edge refusal(char const* why) const {
+    auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(text.c_str()); };
+    return edge_to(record_function(std::move(refuse), {edge()}, 1, "Error"));
   }
 
   boxed_args operator()(boxed_args const& out, bool const* wanted) const {
@@ -13432,29 +14078,19 @@ struct custom_pull {
     for (int k = 0; k < out.size(); ++k) {
       meta const& m = results[static_cast<std::size_t>(k)];
       any = any || out[k].defined();
-      g.push_back(out[k].defined() || !context->materialize ? out[k] : tensor(zeros_of(m)));
+      g.push_back(out[k].defined() || !context.materialize ? out[k] : tensor(zeros_of(m)));
     }
-    if (!any && context->materialize) return {};
+    if (!any && context.materialize) return {};
     boxed_args r = [&] {
-      for (int k = 0; k < context->saved.size(); ++k)
-        if (context->saved[k].defined() && version_of(context->saved[k]) != versions[static_cast<std::size_t>(k)]) refuse_stale(context->saved[k], label.c_str(), versions[static_cast<std::size_t>(k)]);
-      if (!context->once) return context->backward(unpacked(), g);
+      if (!context.once) return f->backward(unpacked(), g);
       no_grad const off;
-      return context->backward(unpacked(), g);
+      return f->backward(unpacked(), g);
     }();
     for (int k = 0; k < r.size(); ++k) {
       if (!r[k].defined() || !wanted[k]) continue;
-      meta const& m = operands[static_cast<std::size_t>(k)];
-      if (!(r[k].sizes() == m.sizes)) {
-        if (r[k].dim() < m.sizes.n || !(broadcast(r[k].sizes(), m.sizes) == r[k].sizes()))
-          throw autograd_error(("varve: " + label + ": backward returned a gradient of shape " + to_string(r[k].sizes()) + " for argument " + std::to_string(k) + "; expected shape " + to_string(m.sizes)).c_str());
-        r[k] = T(sum_to_size(static_cast<T const&>(r[k]), m.sizes));
-      }
-      if (r[k].dtype() != m.type) r[k] = T(to(static_cast<T const&>(r[k]), m.type));
-      if (context->once && this_thread_state.grad_mode && [&] { for (auto const& t : g) if (t.defined() && t.requires_grad()) return true; return false; }()) {
+      if (context.once && this_thread_state.grad_mode && [&] { for (auto const& t : g) if (t.defined() && t.requires_grad()) return true; return false; }()) {
         r[k] = r[k].alias();
-        auto refuse = [l = label](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(("varve: " + l + " is once_differentiable: its backward cannot be differentiated").c_str()); };
-        r[k].set_history(edge_to(record_function(refuse, {edge()}, 1, "Error")));
+        r[k].set_history(refusal("is once_differentiable: its backward cannot be differentiated"));
       }
     }
     return r;
@@ -13462,38 +14098,55 @@ struct custom_pull {
   static T zeros_of(meta const& m) {
     return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
   }
-  void release() { context->saved = boxed_args(); }
+  void release() {
+    context.saved = boxed_args();
+    packed.clear();
+  }
 };
 
-/// Records a call at a level, or eagerly (`E`): `close(y, k, edge)` makes the value seen there.
-template <class T, bool E, class Close>
-boxed_args record_custom(boxed_custom_function const& f, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, std::vector<bool> const& needs, Close const& close) {
-  auto c = f.context(needs, x, y);
-  std::string const label = std::string(f.name()) + "Backward";
-  custom_pull<T> pull{c, {}, {}, {}, label};
-  for (int s = 0; E && s < c->saved.size(); ++s) {
-    refuse_inference(c->saved[s], f.name());
-    pull.result_of.push_back(-1);
-    for (int k = 0; k < y.size(); ++k)
-      if (c->saved[s].defined() && c->saved[s].is(y[k])) pull.result_of.back() = k;
-  }
-  for (auto const& t : x) pull.operands.push_back(t.defined() ? meta_of(t) : meta{});
-  for (auto const& t : y) pull.results.push_back(meta_of(t));
-  for (auto const& t : c->saved) pull.versions.push_back(t.defined() ? version_of(t) : 0);
+/// An operand that is returned as it is, and not marked dirty, becomes a view of itself: what was saved of it would be neither (AF-7).
+inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context const& c, boxed_args const& x, boxed_args const& y) {
   for (int k = 0; k < y.size(); ++k)
     for (int i = 0; i < x.size(); ++i)
-      for (auto const& t : c->saved)
-        if (y[k].is(x[i]) && t.is(y[k]) && !(c->dirty_operands >> i & 1))
+      for (auto const& t : c.saved)
+        if (y[k].is(x[i]) && t.is(y[k]) && !(c.dirty_operands >> i & 1))
           throw autograd_error((std::string("varve: ") + f.name() + ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it").c_str());
-  for (int s = 0; E && s < c->saved.size(); ++s)
-    if (pull.result_of[static_cast<std::size_t>(s)] >= 0) c->saved[s] = c->saved[s].alias();
-  edge const n = edge_to(record_function(std::move(pull), std::move(edges), y.size(), label.c_str()));
+}
+/// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
+template <class T, bool E, class Close>
+boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, Close const& close) {
+  std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
+  refuse_saved_as_is(*f, c, x, y);
+  std::vector<int> result_of;
+  std::vector<std::shared_ptr<packed_value>> packed;
+  std::vector<std::uint32_t> versions;
+  for (int j = 0; j < c.saved.size(); ++j) {
+    tensor& s = c.saved[j];
+    versions.push_back(s.defined() ? version_of(s) : 0);
+    if (!E) continue;
+    refuse_inference(s, f->name());
+    int from = custom_pull<T>::intermediate;
+    for (int k = 0; k < x.size(); ++k)
+      if (s.defined() && s.is(x[k])) from = custom_pull<T>::operand - k;
+    for (int k = 0; k < y.size(); ++k)
+      if (s.defined() && s.is(y[k])) from = k;
+    result_of.push_back(from);
+    if (from >= 0) s = s.alias();
+    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
+      packed.resize(static_cast<std::size_t>(c.saved.size()));
+      packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
+      s = tensor();
+    }
+  }
+  std::vector<meta> results;
+  for (auto const& t : y) results.push_back(meta_of(t));
+  unsigned const constant = c.constant_results;
+  edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of), std::move(packed)}, std::move(edges), y.size(), label.c_str()));
   if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
   if (this_thread_state.anomaly)
     if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
   boxed_args r;
-  for (int k = 0; k < y.size(); ++k)
-    r.push_back(is_floating(y[k].dtype()) && !(c->constant_results >> k & 1) ? close(y[k], *c, edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);
+  for (int k = 0; k < y.size(); ++k) r.push_back(is_floating(y[k].dtype()) && !(constant >> k & 1) ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);
   return r;
 }
 template <class T = tensor>
@@ -13512,13 +14165,14 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
     needs.push_back(static_cast<bool>(edges.back()));
   }
   no_grad const off;
-  return record_custom<T, true>(*f, std::move(edges), x, y, needs, [&](tensor const& v, boxed_context const& c, edge const& e) {
+  boxed_context const c = f->context(needs, x, y);
+  return record_custom<T, true>(f, c, std::move(edges), x, y, [&](tensor const& v, edge const& e) {
     for (int i = 0; i < x.size(); ++i)
       if (v.is(x[i])) {
         if (!(c.dirty_operands >> i & 1)) break;
         check_write(f->name(), v);
         if (v.base().defined() && y.size() > 1) refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it one, or a tensor that is no view");
-        rebase(v, e, i);
+        rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
     // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7, AF-13).
@@ -13530,6 +14184,83 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
     return r;
   });
 }
+} // namespace varve::detail
+
+// ---- varve/hop/boxed_custom_call.hpp
+/// @file
+/// What each layer of the thread's stack does with a call of a custom function on tensors (AF-19). The rules are those of `rules<custom_function_t>`.
+namespace varve::detail {
+
+/// A call on tensors as the rules take it.
+template <class T>
+struct boxed_custom_call {
+  using tag = custom_function_t;
+  custom_function_ptr f;
+  layer const* self;
+
+  boxed_args operator()(boxed_args const& x) const { return call_custom<>(f, x); }
+  boxed_context context(boxed_args const& y, boxed_tracked const& t) const {
+    std::vector<bool> needs;
+    for (auto const& x : *t.of) needs.push_back(mine(x) && x.history());
+    return f->context(needs, t.primal, y);
+  }
+  boxed_context context(boxed_args const& y, boxed_dual const& d) const {
+    std::vector<bool> needs;
+    for (auto const& t : d.tangent) needs.push_back(t.defined());
+    boxed_context c = f->context(needs, d.primal, y);
+    refuse_saved_as_is(*f, c, d.primal, y);
+    return c;
+  }
+  boxed_args record(dynamic_level const& in, boxed_context const& c, boxed_args const& y, boxed_tracked const& t) const {
+    if (!self->grad_mode) return y;
+    std::vector<edge> edges;
+    for (auto const& x : *t.of) edges.push_back(mine(x) ? edge(x.history()) : edge());
+    return record_custom<T, false>(f, c, std::move(edges), t.primal, y, [&](tensor const& v, edge const& e) { return in.tracked_value(v, e); });
+  }
+  boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
+    boxed_args t;
+    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(zeros_like(static_cast<T const&>(d.primal[k]))));
+    return f->jvp(c, t);
+  }
+  boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
+    for (int i = 0; i < x.size(); ++i)
+      if ((c.dirty_operands >> i & 1) && !mine(x[i]))
+        throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() + ": a captured tensor, which the transform does not see, was marked dirty; pass it as an argument, or return a new value").c_str());
+    for (int k = 0; k < y.size(); ++k)
+      if (c.constant_results >> k & 1) closed[k] = y[k];
+    for (int k = 0; k < y.size(); ++k)
+      for (auto const& t : x)
+        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t)) closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
+    return same_objects(y, std::move(closed), x, c.dirty_operands);
+  }
+  boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {
+    boxed_batch b{{}, self->batch_size, self->random};
+    for (auto const& t : *o.from) b.mapped.push_back(mine(t));
+    boxed_args const y = f->vmap({b.n, b.random}, b.mapped, o.value);
+    return y.size() > 0 ? y : call_custom<>(std::make_shared<mapped_custom_function<>>(f, std::move(b)), o.value);
+  }
+  /// An operand that was written into, and returned, is the same object at every level (AF-21).
+  boxed_args same_objects(boxed_args const& y, boxed_args closed, boxed_args const& x, unsigned which = ~0u) const {
+    for (int k = 0; k < y.size(); ++k)
+      for (int i = 0; i < x.size(); ++i)
+        if ((which >> i & 1) && mine(x[i]) && y[k].is(x[i].inner())) {
+          write_payload(x[i], closed[k], i);
+          closed[k] = x[i];
+        }
+    return closed;
+  }
+
+private:
+  void write_payload(tensor const& x, tensor const& written, int target) const {
+    if (!written.is_wrapped() || written.layer() != self->id) return;
+    if (edge const& e = written.history()) {
+      check_write(f->name(), x);
+      rebase(level_views<T>{}, x, e, target);
+    }
+    if (written.extra().defined()) change_tangent<T>(x, written.extra());
+  }
+  bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
+};
 /// The next interpreter of the thread is given the call.
 template <class T>
 boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& given) {
@@ -13538,34 +14269,16 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
   if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
-  opened_args const o(*top, x);
-  auto* const in = static_cast<dynamic_level*>(top->object);
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
+  auto const& in = *static_cast<dynamic_level*>(top->object);
   lowered const off;
-  if (!o.any) return call_custom<>(f, o.inner);
-  boxed_args r;
-  if (std::strcmp(top->kind, "vmap") == 0) {
-    boxed_args y = f->vmap({top->batch_size, top->random}, o.mine, o.inner);
-    if (y.size() == 0) y = call_custom<>(std::make_shared<mapped_custom_function<T>>(f, o.mine, top->batch_size, top->random), o.inner);
-    for (auto const& t : y) r.push_back(in->close_batched(*in, operand<tensor, bool>{t, true}));
-  } else if (std::strcmp(top->kind, "jvp") == 0) {
-    boxed_args const y = call_custom<>(f, o.inner);
-    auto const c = f->context(o.mine, o.inner, y);
-    boxed_args t;
-    for (int k = 0; k < x.size(); ++k) t.push_back(o.mine[static_cast<std::size_t>(k)] && x[k].extra().defined() ? tensor(x[k].extra()) : x[k].defined() ? tensor(zeros_like(T(o.inner[k]))) : tensor());
-    boxed_args const dy = c->jvp(c->saved, t);
-    if (dy.size() != y.size()) throw transform_error((std::string("varve: ") + f->name() + ": jvp returned " + std::to_string(dy.size()) + " tangents for " + std::to_string(y.size()) + " results").c_str());
-    for (int k = 0; k < y.size(); ++k) r.push_back(c->constant_results >> k & 1 ? y[k] : in->close_dual(*in, y[k], dy[k]));
-  } else {
-    boxed_args const y = call_custom<>(f, o.inner);
-    if (!top->grad_mode) return y;
-    std::vector<edge> edges;
-    for (int k = 0; k < x.size(); ++k) edges.push_back(o.mine[static_cast<std::size_t>(k)] ? edge(x[k].history()) : edge());
-    r = record_custom<T, false>(*f, std::move(edges), o.inner, y, o.mine, [&](tensor const& v, boxed_context const& c, edge const& e) {
-      if (c.dirty_operands) throw transform_error((std::string("varve: ") + f->name() + ": mark_dirty works outside of transforms only; return a new value").c_str());
-      return in->tracked_value(v, e);
-    });
-  }
-  return r;
+  boxed_custom_call<T> const call{f, top};
+  if (!any) return call(x);
+  using rule = rules<typename boxed_custom_call<T>::tag>;
+  if (std::strcmp(top->kind, "vmap") == 0) return rule::vmap(in, call, x);
+  if (std::strcmp(top->kind, "jvp") == 0) return rule::jvp(in, call, x);
+  return rule::grad(in, call, x);
 }
 template <class>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
@@ -13574,7 +14287,7 @@ boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
 
 } // namespace varve::detail
 
-// ---- varve/autograd/function.hpp
+// ---- varve/autograd/erased_function.hpp
 namespace varve {
 
 /// The context of a function whose `forward(ctx, x...)` fills it itself (AF-2): outside of transforms only. `backward(ctx, g...)` finds the saved tensors in `saved()[k]`.
@@ -13625,76 +14338,106 @@ template <class D, class... X>
 class erased_function final : public boxed_custom_function {
   static constexpr std::size_t arity = sizeof...(X);
   using all = std::index_sequence_for<X...>;
-  template <class V>
-  static constexpr bool is_tensor = std::is_same_v<V, tensor>;
-  static constexpr std::array<int, arity> place = [] {
-    std::array<int, arity> r{};
-    int n = 0, k = 0;
-    ((r[static_cast<std::size_t>(k++)] = is_tensor<X> ? n++ : -1), ...);
-    return r;
-  }();
+  static constexpr bool flat = !(is_tree_node<X> || ...);
 
 public:
   static constexpr bool combined = fills_its_context<D, X...>();
   explicit erased_function(X const&... x) : args_(x...) {}
   char const* name() const override { return name_of_type<D>.c_str(); }
 
-  /// The arguments of a call with other tensors.
+  /// The arguments of a call with other tensors, one after the other.
   std::tuple<X...> arguments(boxed_args const& x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::tuple<X...>(pick<K>(x)...); }(all{});
+    int k = 0;
+    return with_tensors(args_, [&](tensor const&) { return x[k++]; });
   }
   using result_type = decltype(call_forward<D>(std::declval<dynamic_function_context&>(), std::declval<X const&>()...));
 
   boxed_args forward(boxed_args const& x) const override {
     return boxed_results(std::apply([&](auto const&... a) { return call_forward<D>(combined_, a...); }, arguments(x)));
   }
-  std::shared_ptr<boxed_context> context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
-    auto const asked = [&](std::size_t k) { return place[k] >= 0 && needs[static_cast<std::size_t>(place[k])]; };
+  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
+    boxed_context c;
+    c.once = once();
+    for (auto const& t : x) c.operands.push_back(t.defined() ? meta_of(t) : meta{});
+    std::array<bool, arity> const asked = per_argument(needs);
     if constexpr (combined) {
-      auto c = std::make_shared<combined_context>();
-      c->ctx = combined_;
-      for (std::size_t k = 0; k < arity; ++k) c->ctx.needs_input_grad.push_back(asked(k));
-      c->saved = c->ctx.saved_;
-      c->ctx.saved_ = boxed_args();
-      c->materialize = c->ctx.materialize_;
+      auto rest = std::make_shared<dynamic_function_context>(combined_);
+      rest->needs_input_grad.assign(asked.begin(), asked.end());
+      c.saved = rest->saved_;
+      c.materialize = rest->materialize_;
       for (int k = 0; k < y.size(); ++k)
-        for (auto const& t : c->ctx.constants_) c->constant_results |= y[k].is(t) ? 1u << k : 0u;
+        for (auto const& t : rest->constants_) c.constant_results |= y[k].is(t) ? 1u << k : 0u;
       for (int k = 0; k < x.size(); ++k)
-        for (auto const& t : c->ctx.dirty_) c->dirty_operands |= x[k].is(t) ? 1u << k : 0u;
-      require_returned(y, c->ctx.dirty_);
-      c->once = once();
-      return c;
-    } else if constexpr (!requires(function_context<static_cast<int>(arity)> c, std::tuple<X...> in, result_type out) { D::setup_context(c, in, out); }) {
+        for (auto const& t : rest->dirty_) c.dirty_operands |= x[k].is(t) ? 1u << k : 0u;
+      require_returned(y, rest->dirty_);
+      rest->saved_ = rest->constants_ = rest->dirty_ = boxed_args();
+      c.rest = std::move(rest);
+    } else if constexpr (!has_context<arity>) {
       throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + " is differentiated and must override setup_context(ctx, inputs, output)").c_str());
     } else {
-      function_context<static_cast<int>(arity)> ctx;
-      for (std::size_t k = 0; k < arity; ++k) ctx.needs_input_grad[k] = asked(k);
+      blank_context ctx;
+      ctx.needs_input_grad = asked;
       auto const typed = D::setup_context(ctx, arguments(x), rebuilt<result_type>(y));
       using C = std::remove_const_t<decltype(typed)>;
-      auto c = std::make_shared<typed_context<C>>(typed);
-      c->saved = boxed_results(typed.saved_values);
-      for (auto const& t : boxed_results(typed.forward_values)) c->saved.push_back(t);
-      c->ctx = C(typed.map([](auto const&) { return tensor(); }));
-      c->constant_results = C::constant_results;
-      for (std::size_t k = 0; k < arity; ++k) c->dirty_operands |= C::dirty_operands >> k & 1 && place[k] >= 0 ? 1u << place[k] : 0u;
+      c.saved = joined(boxed_results(typed.saved_values), boxed_results(typed.forward_values));
+      c.constant_results = C::constant_results;
       boxed_args dirty;
       for (int k = 0; k < x.size(); ++k)
-        if (c->dirty_operands >> k & 1) dirty.push_back(x[k]);
+        if (C::dirty_operands >> argument_of(k) & 1) {
+          c.dirty_operands |= 1u << k;
+          dirty.push_back(x[k]);
+        }
       require_returned(y, dirty);
-      c->materialize = typed.materialize;
-      c->once = once();
-      return c;
+      c.materialize = typed.materialize;
+      c.rest = std::make_shared<decltype(filled_context(c))>(typed.map([](auto const&) { return tensor(); }));
     }
+    return c;
+  }
+  boxed_args backward(boxed_context const& c, boxed_args const& g) const override {
+    auto filled = filled_context(c);
+    auto const call = [&](auto const&... v) {
+      if constexpr (requires { D::backward(filled, v...); }) return D::backward(filled, v...);
+      else return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no backward(ctx, g...) for its results; grad needs it").c_str()), tensor();
+    };
+    auto const r = [&]<std::size_t... K>(std::index_sequence<K...>) { return as_flat_tuple(call(g[static_cast<int>(K)]...)); }(std::make_index_sequence<results>{});
+    constexpr std::size_t given = std::tuple_size_v<std::remove_const_t<decltype(r)>>;
+    bool too_many = false; // nothing for arguments that there are not is no harm (AF-10)
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const check = [&](std::size_t k, auto const& v) {
+        if (k >= arity)
+          for (auto const& t : boxed_results(v)) too_many = too_many || t.defined();
+      };
+      (check(K, std::get<K>(r)), ...);
+    }(std::make_index_sequence<given>{});
+    if (given < arity || too_many)
+      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": backward returned an incorrect number of gradients: expected " + std::to_string(arity) + ", got " + std::to_string(given)).c_str());
+    boxed_args t; // of the gradients of all arguments those of the tensors
+    if constexpr (given >= arity) [&]<std::size_t... K>(std::index_sequence<K...>) { (take_gradient(t, std::get<K>(args_), std::get<K>(r)), ...); }(all{});
+    fit_gradients<dependent<tensor, D>>(name_of_type<D>.c_str(), c, t);
+    return t;
+  }
+  boxed_args jvp(boxed_context const& c, boxed_args const& t) const override {
+    auto filled = filled_context(c);
+    boxed_args const r = [&]<std::size_t... K>(std::index_sequence<K...>) -> boxed_args {
+      int k = 0;
+      auto const d = with_tensors(args_, [&](tensor const&) { return t[k++]; }, none);
+      if constexpr (requires { D::jvp(filled, std::get<K>(d)...); }) return boxed_results(D::jvp(filled, std::get<K>(d)...));
+      else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
+    }(all{});
+    if (r.size() != static_cast<int>(results))
+      throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " + std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results").c_str());
+    return r;
   }
   boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const override {
     if constexpr (has_own_vmap<D>) {
       static_assert(!generates_vmap<D>, "varve: a custom function has both vmap and generate_vmap_rule; it needs exactly one of them");
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        std::array<bool, arity> const flags{(place[K] >= 0 && mapped[static_cast<std::size_t>(place[K])])...};
         auto const a = arguments(x);
+        auto const flags = flags_of(mapped);
         auto const r = D::vmap(info, flags, std::get<K>(a)...);
-        static_assert(std::tuple_size_v<std::remove_const_t<decltype(r)>> == 2, "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
-        return with_batches(r.first, r.second, info.batch_size);
+        check_two_returns(r);
+        if constexpr (returns_two<std::remove_const_t<decltype(r)>>) return with_batches(std::get<0>(r), std::get<1>(r), info.batch_size);
+        else return boxed_args();
       }(all{});
     } else if constexpr (generates_vmap<D>) {
       return {};
@@ -13704,10 +14447,56 @@ public:
   }
 
 private:
-  template <std::size_t K>
-  auto pick(boxed_args const& x) const {
-    if constexpr (place[K] >= 0) return x[place[K]];
-    else return std::get<K>(args_);
+  /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
+  template <class F, class... Other>
+  static auto with_tensors(std::tuple<X...> const& x, F const& f, Other const&... other) {
+    return tree_map(
+        [&](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return f(v);
+          else if constexpr (sizeof...(Other) > 0) return (other, ...);
+          else return v;
+        },
+        x);
+  }
+  /// Which arguments were mapped: a flag for each, or, where there are lists among them, a tree of flags (AF-24).
+  auto flags_of(std::vector<bool> const& mapped) const {
+    std::size_t k = 0;
+    if constexpr (flat) return per_argument(mapped);
+    else return with_tensors(args_, [&](tensor const&) { return static_cast<bool>(mapped[k++]); }, false);
+  }
+  /// A flag of each tensor as one of each argument.
+  std::array<bool, arity> per_argument(std::vector<bool> const& of_tensors) const {
+    std::array<bool, arity> r{};
+    for (std::size_t k = 0; k < of_tensors.size(); ++k)
+      if (of_tensors[k]) r[static_cast<std::size_t>(argument_of(static_cast<int>(k)))] = true;
+    return r;
+  }
+  /// The argument that a tensor is, or lies in.
+  int argument_of(int tensor_nr) const {
+    int k = 0, before = 0, at = -1;
+    auto const count = [&](auto const& a) {
+      tree_for_each([&]<class V>(V const&) { before += std::is_same_v<V, tensor>; }, a);
+      if (at < 0 && tensor_nr < before) at = k;
+      ++k;
+    };
+    std::apply([&](auto const&... a) { (count(a), ...); }, args_);
+    return at;
+  }
+  /// The gradients of one argument's tensors, from what `backward` returned for it: a gradient, a tree of them, or none.
+  template <class A, class G>
+  static void take_gradient(boxed_args& to, A const& argument, G const& g) {
+    boxed_args const given = boxed_results(g);
+    int k = 0;
+    tree_for_each(
+        [&]<class V>(V const&) {
+          if constexpr (is_tree_node<A> && is_none<G>) {
+            if constexpr (std::is_same_v<V, tensor>) to.push_back(tensor());
+          } else {
+            if (std::is_same_v<V, tensor>) to.push_back(k < given.size() ? given[k] : tensor());
+            ++k;
+          }
+        },
+        argument);
   }
   static constexpr bool once() {
     if constexpr (requires { D::once_differentiable; }) return D::once_differentiable;
@@ -13717,87 +14506,80 @@ private:
     for (auto const& t : dirty) {
       bool found = false;
       for (auto const& v : y) found = found || v.is(t);
-      if (!found) throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": every operand marked dirty must be returned by forward").c_str());
+      if (!found) throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": every operand marked dirty must be returned by forward; under vmap such a function needs a vmap of its own").c_str());
     }
   }
   /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag for all or one for each.
   template <class Y, class F>
   static boxed_args with_batches(Y const& y, F const& mapped, index_t n) {
     boxed_args r;
-    std::size_t k = 0;
-    for (auto const& t : boxed_results(y)) {
-      bool has = true;
-      if constexpr (std::is_convertible_v<F, bool>) has = mapped;
-      else if constexpr (!is_none<F>) has = mapped[k];
-      else has = false;
-      ++k;
-      using T = std::remove_cvref_t<decltype(t)>;
-      r.push_back(has ? T(t) : with_batch(T(t), n, t.dim()));
+    if constexpr (std::is_convertible_v<F, bool> || is_none<F>) {
+      for (auto const& t : boxed_results(y)) r.push_back(as_batched(t, mapped, n));
+    } else {
+      boxed_args const all = boxed_results(y);
+      boxed_args given;
+      tree_for_each(
+          [&](auto const& flag) {
+            if (given.size() < all.size()) given.push_back(as_batched(all[given.size()], flag, n));
+            else given.push_back(tensor());
+          },
+          mapped);
+      if (given.size() != all.size())
+        throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": vmap returned " + std::to_string(all.size()) + " results and " + std::to_string(given.size()) +
+                               " flags of which are mapped, which is an incompatible structure; return one flag, or one for each result")
+                                  .c_str());
+      r = given;
     }
     return r;
   }
-  template <class Self>
-  static boxed_args given(boxed_args const& g, Self const& call, int expected_of_backward) {
-    boxed_args const r = [&]<std::size_t... K>(std::index_sequence<K...>) { return boxed_results(as_flat_tuple(call(g[static_cast<int>(K)]...))); }(std::make_index_sequence<results>{});
-    if (r.size() != expected_of_backward)
-      throw autograd_error((std::string("varve: ") + name_of_type<D>.c_str() + ": backward returned an incorrect number of gradients: expected " + std::to_string(expected_of_backward) + ", got " + std::to_string(r.size())).c_str());
-    return r;
+  template <class F>
+  static tensor as_batched(tensor const& t, F const& mapped, index_t n) {
+    using T = dependent<tensor, F>;
+    if constexpr (is_none<F>) return with_batch<T>(t, n, t.dim());
+    else return static_cast<bool>(mapped) ? t : with_batch<T>(t, n, t.dim());
   }
   static constexpr std::size_t results = [] {
     if constexpr (is_tree_node<result_type>) return std::tuple_size_v<result_type>;
     else return std::size_t{1};
   }();
-  /// Of the gradients of all arguments those of the tensors.
-  static boxed_args of_tensors(boxed_args const& r) {
-    boxed_args t;
-    for (std::size_t k = 0; k < arity; ++k)
-      if (place[k] >= 0) t.push_back(r[static_cast<int>(k)]);
-    return t;
-  }
-  template <class C>
-  struct typed_context : boxed_context {
-    C ctx;
-    explicit typed_context(C const& c) : ctx(c) {}
-    C filled(boxed_args const& from) const {
+  using blank_context = function_context<static_cast<int>(arity)>;
+  template <std::size_t N>
+  static constexpr bool has_context = requires(function_context<static_cast<int>(N)> c, std::tuple<X...> in, result_type out) { D::setup_context(c, in, out); };
+  /// The user's context with what it saved in its places.
+  static auto filled_context(boxed_context const& from) {
+    if constexpr (combined) {
+      auto c = *static_cast<dynamic_function_context const*>(from.rest.get());
+      c.saved_ = from.saved;
+      return c;
+    } else if constexpr (!has_context<arity>) {
+      return blank_context();
+    } else {
+      using C = decltype(D::setup_context(std::declval<blank_context>(), std::declval<std::tuple<X...>>(), std::declval<result_type>()).map([](auto const&) { return tensor(); }));
+      C c = *static_cast<C const*>(from.rest.get());
       int k = 0;
-      C c = ctx;
-      std::apply([&](auto&... v) { ((v = from[k++]), ...); }, c.saved_values);
-      std::apply([&](auto&... v) { ((v = from[k++]), ...); }, c.forward_values);
+      std::apply([&](auto&... v) { ((v = from.saved[k++]), ...); }, c.saved_values);
+      std::apply([&](auto&... v) { ((v = from.saved[k++]), ...); }, c.forward_values);
       return c;
     }
-    boxed_args backward(boxed_args const& from, boxed_args const& g) const override {
-      C c = filled(from);
-      auto const call = [&](auto const&... v) {
-        if constexpr (requires { D::backward(c, v...); }) return D::backward(c, v...);
-        else return throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no backward(ctx, g...) for its results; grad needs it").c_str()), tensor();
-      };
-      return of_tensors(given(g, call, static_cast<int>(arity)));
-    }
-    boxed_args jvp(boxed_args const& from, boxed_args const& t) const override {
-      C c = filled(from);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) -> boxed_args {
-        auto const tangent = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-          if constexpr (place[I] >= 0) return t[place[I]];
-          else return none;
-        };
-        if constexpr (requires { D::jvp(c, tangent(std::integral_constant<std::size_t, K>{})...); }) return boxed_results(D::jvp(c, tangent(std::integral_constant<std::size_t, K>{})...));
-        else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
-      }(all{});
-    }
-  };
-  struct combined_context : boxed_context {
-    dynamic_function_context ctx;
-    boxed_args backward(boxed_args const& from, boxed_args const& g) const override {
-      dynamic_function_context c = ctx;
-      c.saved_ = from;
-      return of_tensors(given(g, [&](auto const&... v) { return D::backward(c, v...); }, static_cast<int>(arity)));
-    }
-    boxed_args jvp(boxed_args const&, boxed_args const&) const override { throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " fills its context in forward; jvp needs setup_context").c_str()); }
-  };
+  }
   std::tuple<X...> args_;
   mutable dynamic_function_context combined_;
 };
+} // namespace detail
 
+} // namespace varve
+
+// ---- varve/autograd/function.hpp
+namespace varve {
+
+namespace detail {
+/// Is a type `tensor`, or a tree with tensors?
+template <class X>
+constexpr bool holds_tensors() {
+  if constexpr (std::is_same_v<X, tensor>) return true;
+  else if constexpr (is_tree_node<X>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (holds_tensors<E>() || ...); }(std::type_identity<elements_of<X>>{});
+  else return false;
+}
 template <class D, class... X>
 auto apply_to_tensors(X const&... x) {
   using F = erased_function<D, X...>;
@@ -13808,7 +14590,7 @@ auto apply_to_tensors(X const&... x) {
   auto const take = [&](auto const& v) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) tensors.push_back(v);
   };
-  (take(x), ...);
+  (tree_for_each(take, x), ...);
   return rebuilt<typename F::result_type>(call_custom<>(std::make_shared<F>(x...), tensors));
 }
 } // namespace detail
@@ -13825,61 +14607,15 @@ auto apply_to_tensors(X const&... x) {
 /// `forward` returns a value or a tuple of values; `backward(ctx, g...)`, given a gradient for each result, returns one gradient or a tuple, one for each argument of
 /// `forward` (`none` for those that have none); `jvp(ctx, t...)` returns a tangent for each result. Under `vmap` it needs `static constexpr bool generate_vmap_rule = true;` or
 /// `vmap(info, mapped, x...)`, which is given operands with the batch in front where `mapped` says so, and returns the pair (results, which have the batch in front).
-/// `static constexpr bool once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are passed through. AF-1..32.
+/// `static constexpr bool once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are passed through;
+/// tensors may lie in trees (`std::vector<tensor>`), whose gradient is such a tree. AF-1..32.
 template <class Derived>
 struct function {
   template <class... X>
   static constexpr auto apply(X const&... x) {
-    if constexpr ((std::is_same_v<X, tensor> || ...)) return detail::apply_to_tensors<Derived>(x...);
+    if constexpr ((detail::holds_tensors<X>() || ...)) return detail::apply_to_tensors<Derived>(x...);
     else return custom_function_call<Derived, detail::written_function<Derived>>{}(detail::plain(x)...);
   }
-};
-
-} // namespace varve
-
-// ---- varve/autograd/saved_tensors_hooks.hpp
-namespace varve {
-
-/// In this scope every tensor that eager nodes keep for their backward pass goes through `pack(tensor)`, whose result, of any type, is kept in its place; `unpack(result)`
-/// gives the tensor back when it is needed, each time it is (AG-23). The innermost scope counts. Not inside or around `grad`, `vjp`, `jacrev`: `transform_error` (TR-25).
-template <class Pack, class Unpack>
-class saved_tensors_hooks final : public saved_hooks_scope {
-public:
-  saved_tensors_hooks(Pack pack, Unpack unpack) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
-    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->records) throw transform_error("varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not support them (TR-25)");
-    below = this_thread_state.saved_hooks;
-    this_thread_state.saved_hooks = this;
-  }
-  saved_tensors_hooks(saved_tensors_hooks const&) = delete;
-  saved_tensors_hooks& operator=(saved_tensors_hooks const&) = delete;
-  ~saved_tensors_hooks() { this_thread_state.saved_hooks = below; }
-
-  packed_value* pack(tensor const& t) override {
-    using P = decltype(pack_(t));
-    struct kept final : packed_value {
-      P value;
-      Unpack unpack_fn;
-      kept(P&& v, Unpack const& u) : value(static_cast<P&&>(v)), unpack_fn(u) {}
-      tensor unpack() override { return unpack_fn(value); }
-    };
-    return new kept(pack_(t), unpack_);
-  }
-
-private:
-  Pack pack_;
-  Unpack unpack_;
-};
-/// The hooks of this thread are off: values are kept as they are.
-class disable_saved_tensors_hooks {
-public:
-  disable_saved_tensors_hooks() : before_(this_thread_state.saved_hooks) { this_thread_state.saved_hooks = nullptr; }
-  disable_saved_tensors_hooks(disable_saved_tensors_hooks const&) = delete;
-  disable_saved_tensors_hooks& operator=(disable_saved_tensors_hooks const&) = delete;
-  ~disable_saved_tensors_hooks() { this_thread_state.saved_hooks = before_; }
-
-private:
-  saved_hooks_scope* before_;
 };
 
 } // namespace varve
@@ -14091,6 +14827,43 @@ constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const&
 namespace varve {
 
 namespace detail {
+inline constinit thread_local bool checkpoint_stops_early = true;
+}
+/// Says whether checkpoints of this scope stop recomputing with the last value that is needed, as they do by default (CK-2). One that does not notices a function that goes on to
+/// save more than the first time.
+class set_checkpoint_early_stop {
+public:
+  explicit set_checkpoint_early_stop(bool on) : before_(detail::checkpoint_stops_early) { detail::checkpoint_stops_early = on; }
+  set_checkpoint_early_stop(set_checkpoint_early_stop const&) = delete;
+  set_checkpoint_early_stop& operator=(set_checkpoint_early_stop const&) = delete;
+  ~set_checkpoint_early_stop() { detail::checkpoint_stops_early = before_; }
+
+private:
+  bool before_;
+};
+/// Modes for `checkpoint`: `forward` is on while the function runs, `again` while it is run again; either may be `none` (CK-6). `selective_checkpoint` makes such a pair.
+template <class Forward, class Again>
+struct checkpoint_contexts {
+  Forward forward;
+  Again again;
+};
+template <class Forward, class Again>
+checkpoint_contexts(Forward, Again) -> checkpoint_contexts<Forward, Again>;
+
+namespace detail {
+/// A mode that is on, or none.
+template <class M>
+struct context_guard : mode_guard<M> {
+  explicit context_guard(M& m) : mode_guard<M>(m) {}
+};
+template <>
+struct context_guard<none_t const> {
+  explicit context_guard(none_t const&) {}
+};
+template <>
+struct context_guard<none_t> : context_guard<none_t const> {
+  using context_guard<none_t const>::context_guard;
+};
 /// `checkpoint` on static values, and on tensors under transforms: a custom function that saves its arguments, and in its backward runs again.
 template <class F>
 struct recomputed_function {
@@ -14134,6 +14907,7 @@ struct checkpoint_region {
   std::vector<tensor> values; // made again; each is given out once
   std::uint64_t run = 0;      // of the backward pass they were made for
   generator random;
+  bool stops_early = checkpoint_stops_early;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
 
@@ -14155,13 +14929,15 @@ private:
   void recompute() {
     auto keep = [this](tensor const& t) -> int {
       std::size_t const k = values.size();
-      if (k == places.size()) throw enough{};
+      if (k == places.size() && stops_early) throw enough{};
+      if (k == places.size())
+        throw autograd_error(("varve: checkpoint: the recomputation is trying to save more values than the " + std::to_string(k) + " of the forward pass; the function must do the same each time").c_str());
       if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
         throw autograd_error(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " + name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) + to_string(places[k].sizes) +
                               " in the forward pass; the function must do the same each time")
                                  .c_str());
       values.push_back(t.alias());
-      if (values.size() == places.size()) throw enough{}; // early stop (CK-2)
+      if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
       return 0;
     };
     try {
@@ -14175,35 +14951,67 @@ private:
       throw autograd_error(("varve: checkpoint: a different number of values was saved in the recomputation: " + std::to_string(values.size()) + ", but " + std::to_string(places.size()) + " in the forward pass").c_str());
   }
 };
+/// A call with its arguments, whose versions tell whether they are as they were.
+template <class C, class F, class... X>
+struct checkpointed_call final : checkpoint_region {
+  C contexts;
+  F f;
+  std::tuple<X...> args;
+  std::vector<std::uint32_t> versions;
+  checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
+    tensors([&](tensor const& t) { versions.push_back(version_of(t)); });
+  }
+  template <class G>
+  void tensors(G const& g) const {
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) g(v);
+        },
+        args);
+  }
+  void run_again() override {
+    std::size_t k = 0;
+    tensors([&](tensor const& t) {
+      if (std::uint32_t const v = versions[k++]; version_of(t) != v) refuse_stale(t, "checkpoint", v);
+    });
+    if constexpr (requires { contexts.again.start(); }) contexts.again.start();
+    context_guard<decltype(contexts.again)> const on(contexts.again);
+    (void)std::apply(f, args);
+  }
+};
 } // namespace detail
+
+template <class A, class B, class F, class... X>
+auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x);
 
 /// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up to the last value needed, with the same random numbers
 /// (CK-1..5). On tensors it is f itself that must do the same each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
 /// and, as a custom function, under `grad` and on static values. Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
-  if constexpr (!(std::is_same_v<X, tensor> || ...)) {
+  if constexpr ((std::is_same_v<X, tensor> || ...)) {
+    return checkpoint(checkpoint_contexts{none, none}, f, x...);
+  } else {
     using R = detail::recomputed_function<F>;
     return custom_function_call<detail::recomputed, R>{R{f}}(detail::plain(x)...);
-  } else {
-    if (!is_grad_enabled()) return f(x...);
-    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->records) return f(x...); // a level of grad keeps what it needs
-    struct region final : detail::checkpoint_region {
-      F f;
-      std::tuple<X...> args;
-      region(F const& g, X const&... v) : f(g), args(v...) {}
-      void run_again() override { (void)std::apply(f, args); }
-    };
-    auto const r = std::make_shared<region>(f, x...);
-    r->random = default_generator;
-    auto pack = [r](tensor const& t) {
-      r->places.push_back({t.dtype(), t.sizes()});
-      return r->places.size() - 1;
-    };
-    saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); });
-    return f(x...);
   }
+}
+/// ... with modes that are on in either run. (Tensors only; without a backward pass to come f runs without them.)
+template <class A, class B, class F, class... X>
+auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
+  static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
+  if (!is_grad_enabled()) return f(x...);
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (l->records) return f(x...); // a level of grad keeps what it needs
+  auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
+  r->random = default_generator;
+  auto pack = [r](tensor const& t) {
+    r->places.push_back({t.dtype(), t.sizes()});
+    return r->places.size() - 1;
+  };
+  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); });
+  detail::context_guard<A> const on(r->contexts.forward);
+  return f(x...);
 }
 
 } // namespace varve
@@ -14266,7 +15074,7 @@ struct unpacked_dual {
 };
 inline unpacked_dual unpack_dual(tensor const& t) {
   layer const& l = detail::level_of("unpack_dual");
-  if (t.is_wrapped() && t.layer() == l.id) return {t.inner(), t.extra()};
+  if (t.is_wrapped() && t.layer() == l.id) return {t.inner(), static_cast<dynamic_level const*>(l.object)->fresh(t).extra()};
   return {t, {}};
 }
 
@@ -14455,6 +15263,64 @@ inline bool will_engine_execute_node(node const& n) {
 }
 
 } // namespace varve::autograd
+
+// ---- varve/autograd/selective_checkpoint.hpp
+namespace varve {
+
+namespace detail {
+/// Results of chosen operators, in the order of their calls.
+struct kept_results {
+  struct result {
+    std::string op;
+    tensor value;
+    std::uint32_t version;
+  };
+  std::vector<result> all;
+  std::size_t next = 0;
+};
+/// Views and what writes have no result of their own to keep.
+inline bool may_be_kept(boxed_op const& op) { return op.table->kind != op_kind::view && op.table->kind != op_kind::mutation; }
+
+template <class Policy>
+struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
+  Policy policy;
+  std::shared_ptr<kept_results> kept;
+  keeping_mode(Policy p, std::shared_ptr<kept_results> k) : policy(std::move(p)), kept(std::move(k)) {}
+  template <class X>
+  tensor process(boxed_op const& op, X const& x) {
+    tensor y = op(x);
+    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), version_of(y)});
+    return y;
+  }
+};
+template <class Policy>
+struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
+  Policy policy;
+  std::shared_ptr<kept_results> kept;
+  reusing_mode(Policy p, std::shared_ptr<kept_results> k) : policy(std::move(p)), kept(std::move(k)) {}
+  void start() { kept->next = 0; }
+  template <class X>
+  tensor process(boxed_op const& op, X const& x) {
+    if (!may_be_kept(op) || !policy(op.name())) return op(x);
+    if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
+      throw autograd_error((std::string("varve: selective_checkpoint: ") + op.name() + " was not called at this place in the forward pass; the function must do the same each time").c_str());
+    auto const& r = kept->all[kept->next++];
+    if (version_of(r.value) != r.version) refuse_stale(r.value, op.name(), r.version);
+    return r.value.alias();
+  }
+};
+} // namespace detail
+
+/// Modes for `checkpoint` that keep the results of the operators for which `policy(name)` is true, so that only the others run again (CK-6):
+/// `checkpoint(selective_checkpoint([](std::string_view op) { return op == "matmul_op"; }), f, x)`. A kept result that is written into is found at the backward pass
+/// (`autograd_error`). Views are made again. For one call of `checkpoint`.
+template <class Policy>
+auto selective_checkpoint(Policy policy) {
+  auto const kept = std::make_shared<detail::kept_results>();
+  return checkpoint_contexts{detail::keeping_mode<Policy>(policy, kept), detail::reusing_mode<Policy>(policy, kept)};
+}
+
+} // namespace varve
 
 // ---- varve/autograd/version.hpp
 namespace varve {
@@ -18653,8 +19519,7 @@ struct scan_call {
   template <class First, class... V>
   constexpr auto operator()(First const& first, V const&... v) const {
     if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
-    else if constexpr (top_level<First, V...> > 0 && detail::meets_trace<First, V...>)
-      return (*this)(detail::beside_trace(first, first, v...), detail::beside_trace(v, first, v...)...);
+    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
     else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
     else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
     else return run(detail::pack(detail::plain(first), detail::plain(v)...));
@@ -18727,22 +19592,33 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
 }
 
+/// ... in segments: defined in scan_in_segments.hpp.
+template <index_t Segment, class F, class Init, class Xs>
+constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse);
 /// The door to the boxed operator: defined in boxed_scan.hpp.
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse);
 } // namespace detail
 
+/// The number of steps in a segment of a `scan` chosen as the root of the number of all.
+inline constexpr index_t sqrt_segments = -1;
+
 /// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling `f(carry, x)` with what is carried,
 /// at first `init`, and one row of each; f gives the pair of what is carried on, a tree of the structure, shapes and dtypes of `init`, and a tree of
 /// outputs (or `none`), which are stacked along a new dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>`
-/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps
-/// are kept, and a scan the other way pulls through them. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is
-/// one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it took, lengths that differ
-/// or are 0, on tensors also a step that writes into its operands. (SC-1..4)
-template <int Dim = 0, class F, class Init, class Xs>
+/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps are
+/// kept, and a scan the other way pulls through them. With `Segment` = k, those before every k-th step only, and each segment is run again when the
+/// gradient comes to it: n / k + k of them at once; `sqrt_segments` chooses k = √n. Values of transforms that f captures come in by `closure(f,
+/// captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
+/// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
+template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
-  if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
+  if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
+    return detail::scan_in_segments<Segment>(
+        f, init, tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, xs), reverse);
+  else if constexpr (Segment != 0) return detail::scan_in_segments<Segment>(f, init, xs, reverse);
+  else if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
     return detail::scan_on_tensors<Dim>(f, init, xs, reverse);
   else return detail::scan_of_values<Dim>(f, init, xs, reverse);
 }
@@ -19233,104 +20109,130 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
 
 } // namespace varve
 
-// ---- varve/interpreter/mode_guard.hpp
+// ---- varve/hop/scan_in_segments.hpp
+/// @file
+/// A long `scan` as a scan of scans: reverse mode keeps what is carried between segments, and runs a segment again when it comes to it.
 namespace varve {
 
 namespace detail {
-/// A layer that hands boxed calls to a user's mode.
-template <class M>
-struct mode_layer : layer {
-  mode_interpreter<dynamic_level, M> interpreter{};
-  explicit mode_layer(M& m) {
-    kind = name_of_type<M>.c_str();
-    type = &name_of_type<M>;
-    object = &m;
-    interpreter.self = this;
-    interpreter.mode = &m;
-    process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<mode_layer&>(l).interpreter.process(op, x); };
-    if constexpr (requires { requires M::supports_higher_order_operators; })
-      process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
+/// {rows before the first whole segment, segments, steps in each}.
+inline constexpr auto segments_of = [](dims const& length, dims const& steps) {
+  index_t const n = length[0];
+  index_t k = steps[0];
+  if (k <= 0)
+    for (k = 1; k * k < n;) ++k;
+  if (k > n && n > 0) k = n;
+  return dims{n % k, n / k, k};
+};
+inline constexpr auto entry = [](dims const& s, dims const& k) { return dims{s[static_cast<int>(k[0])]}; };
+template <index_t N>
+constexpr steps_t<N> steps_of(ints<N>) {
+  return {};
+}
+constexpr step_count steps_of(dims const& n) { return step_count(n[0]); }
+
+/// One segment as a step.
+template <class F>
+struct segment_step {
+  [[no_unique_address]] F f;
+  bool reverse;
+  template <class C, class X, class... V>
+  constexpr auto operator()(C const& carried, X const& rows, V const&... captured) const {
+    return scan(closure(f, captured...), carried, rows, reverse);
   }
 };
-inline layer_stack& free_slot(infra_mode slot) {
-  layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
-  constexpr char const* names[] = {"functional", "proxy", "fake"};
-  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind + "; end that mode first, or use mode_guard for a user mode").c_str());
-  return s;
+/// ... that walks through nothing.
+template <class F, class N>
+struct counted_segment_step {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] N steps;
+  template <class C, class... V>
+  constexpr auto operator()(C const& carried, V const&... captured) const {
+    return scan(closure(f, captured...), carried, steps);
+  }
+};
+template <class G, class T>
+constexpr auto capturing(G const& g, T const& captures) {
+  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
+}
+/// `f(tree)` for trees of outputs; none stays none.
+template <class F, class T, class... R>
+constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
+  if constexpr (is_none<T>) return none;
+  else return tree_map(f, t, r...);
+}
+
+template <index_t Segment, class F, class Init, class Xs>
+constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse) {
+  auto const length = [&] {
+    if constexpr (is_steps<Xs>) return length_of(xs);
+    else return on_dims(walked_size, shape_of(std::get<0>(tree_leaves(xs))));
+  }();
+  auto const split = on_dims(segments_of, length, ints<Segment>{});
+  auto const& bare = without_captures(f);
+  using bare_t = std::remove_cvref_t<decltype(bare)>;
+  auto const rest = [&](auto const& carried) { // the rows before the first whole segment
+    if constexpr (is_steps<Xs>) return scan(f, carried, steps_of(on_dims(entry, split, ints<0>{})));
+    else
+      return scan(f, carried,
+                  tree_map(
+                      [&](auto const& x) {
+                        return bind<slice_t>(on_dims([](dims const& s) { return dims{0, 0, s[0], 1}; }, split))(x);
+                      },
+                      xs),
+                  reverse);
+  };
+  auto const whole = [&](auto const& carried) {
+    auto const y = [&] {
+      if constexpr (is_steps<Xs>) {
+        auto const k = steps_of(on_dims(entry, split, ints<2>{}));
+        return scan(capturing(counted_segment_step<bare_t, std::remove_const_t<decltype(k)>>{bare, k}, captures_of(f)), carried,
+                    steps_of(on_dims(entry, split, ints<1>{})));
+      } else {
+        auto const rows = tree_map(
+            [&](auto const& x) {
+              auto const bounds = on_dims([](dims const& s, dims const& n) { return dims{0, s[0], n[0], 1}; }, split, length);
+              auto const part = bind<slice_t>(bounds)(x);
+              auto const cut = [](dims const& s, dims const& sizes) {
+                dims r{s[1], s[2]};
+                for (int k = 1; k < sizes.n; ++k) r.push_back(sizes[k]);
+                return r;
+              };
+              return reshape(part, on_dims(cut, split, shape_of(part)));
+            },
+            xs);
+        return scan(capturing(segment_step<bare_t>{bare, reverse}, captures_of(f)), carried, rows, reverse);
+      }
+    }();
+    auto const join = [](dims const& sizes) {
+      dims r{sizes[0] * sizes[1]};
+      for (int k = 2; k < sizes.n; ++k) r.push_back(sizes[k]);
+      return r;
+    };
+    return std::pair(y.first, map_outputs([&](auto const& v) { return reshape(v, on_dims(join, shape_of(v))); }, y.second));
+  };
+  auto const both = [&] {
+    auto const joined = [](auto const& last, auto const& a, auto const& b) {
+      return std::pair(last, map_outputs([](auto const& u, auto const& v) { return cat(std::tuple{u, v}, ints<0>{}); }, a, b));
+    };
+    if (reverse) {
+      auto const b = whole(init);
+      auto const a = rest(b.first);
+      return joined(a.first, a.second, b.second);
+    }
+    auto const a = rest(init);
+    auto const b = whole(a.first);
+    return joined(b.first, a.second, b.second);
+  };
+  if constexpr (is_ints<decltype(split)>) {
+    if constexpr (std::remove_const_t<decltype(split)>::to_dims()[0] > 0) return both();
+    else return whole(init);
+  } else {
+    if (split[0] > 0) return both();
+    return whole(init);
+  }
 }
 } // namespace detail
-
-/// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard on{counting};`. Guards nest; while a mode
-/// runs it is off the stack (MD-8), so its own operators reach the modes below. Modes see what transforms have made of a call. The mode must outlive the guard.
-/// Higher-order operators such as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a rule registered for it.
-/// The same mode may be on twice: then it sees each call twice (MD-12).
-template <class M>
-class mode_guard {
-public:
-  explicit mode_guard(M& mode) : mode_guard(mode, this_thread_state.modes) {}
-  mode_guard(mode_guard const&) = delete;
-  mode_guard& operator=(mode_guard const&) = delete;
-
-protected:
-  mode_guard(M& mode, layer_stack& stack) : layer_(mode), on_(stack, layer_) {}
-
-private:
-  detail::mode_layer<M> layer_;
-  pushed on_;
-};
-template <class M>
-mode_guard(M&) -> mode_guard<M>;
-
-/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A slot that is taken is `dispatch_error` (MD-5, MD-6).
-template <class M>
-struct infra_mode_guard : mode_guard<M> {
-  infra_mode_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot)) {}
-};
-template <class M>
-infra_mode_guard(infra_mode, M&) -> infra_mode_guard<M>;
-
-/// Switches a mode on above transforms and autograd: it sees calls as the program makes them (MD-18).
-template <class M>
-struct pre_dispatch_guard : mode_guard<M> {
-  explicit pre_dispatch_guard(M& mode) : mode_guard<M>(mode, this_thread_state.pre_dispatch) {}
-};
-template <class M>
-pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
-
-/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
-template <class M>
-struct function_mode_guard : mode_guard<M> {
-  explicit function_mode_guard(M& mode) : mode_guard<M>(mode, this_thread_state.functions) {}
-};
-template <class M>
-function_mode_guard(M&) -> function_mode_guard<M>;
-
-/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
-class disable_modes {
-  emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
-  emptied infra_[3]{emptied(this_thread_state.infra[0]), emptied(this_thread_state.infra[1]), emptied(this_thread_state.infra[2])};
-};
-
-/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
-template <class L = layer const> // a template only to cost nothing unless used
-std::vector<L*> current_modes() {
-  std::vector<L*> r;
-  thread_state const& s = this_thread_state;
-  for (int k = 2; k >= 0; --k)
-    if (s.infra[k].top) r.push_back(s.infra[k].top);
-  std::size_t const infra = r.size();
-  for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
-  return r;
-}
-/// Is any mode on, and is any of them a user's? (MD-17)
-inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
-inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
-
-/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the call (MD-9).
-class reentrant_dispatch : key_guard {
-public:
-  reentrant_dispatch() : key_guard(this_thread_state.included, this_thread_state.excluded - dispatch_key_set::full().above(dispatch_key::dispatch_mode)) {}
-};
 
 } // namespace varve
 
@@ -19521,27 +20423,6 @@ tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tens
 /// @file
 /// Every operator.
 
-// ---- varve/op/abs.hpp
-namespace varve {
-
-/// Magnitude. The derivative at 0 is 0.
-template <>
-struct rules<abs_t> : rule::pointwise<1> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::abs(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
-};
-
-/// -1, 0 or 1; constant to derivatives.
-template <>
-struct rules<sign_t> : rule::pointwise<1> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::sign(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
-};
-
-} // namespace varve
-
 // ---- varve/op/amax.hpp
 namespace varve {
 
@@ -19655,25 +20536,6 @@ constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
   if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
   else return detail::reduce<argmax_t>(x, at...);
 }
-
-} // namespace varve
-
-// ---- varve/op/clamp.hpp
-namespace varve {
-
-/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; max wins where min > max. The derivative passes inside and at the bounds (torch.clamp).
-inline constexpr struct clamp_t : composite_operator<clamp_t> {
-  static constexpr auto op_name = "clamp";
-  template <value X, class Lo, class Hi = none_t>
-  static constexpr auto body(X const& x, Lo const& low, Hi const& high = {}) {
-    static_assert(!(is_none<Lo> && is_none<Hi>), "varve: clamp needs at least one of min and max");
-    auto raise = [](auto const& v, auto const& lo) { return where(lt(v, lo), lo, v); };
-    auto lower = [](auto const& v, auto const& hi) { return where(gt(v, hi), hi, v); };
-    if constexpr (is_none<Lo>) return lower(x, high);
-    else if constexpr (is_none<Hi>) return raise(x, low);
-    else return lower(raise(x, low), high);
-  }
-} clamp{};
 
 } // namespace varve
 
@@ -20188,6 +21050,93 @@ inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
 
 } // namespace varve
 
+// ---- varve/op/unbind.hpp
+/// @file
+/// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
+namespace varve {
+
+namespace detail {
+template <class V>
+constexpr V one_of_several(V const& v) {
+  if constexpr (std::is_same_v<V, tensor>)
+    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode) v.set_origin(view_origin::many);
+  return v;
+}
+/// Are the sizes of a value types, so that parts of several shapes have a type each?
+template <class X, class... Fact>
+inline constexpr bool parts_are_types = is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
+/// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
+inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
+  return dims{from, to < n ? to : n};
+};
+inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
+  if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
+  if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{n == 0 ? 1 : (n + size[0] - 1) / size[0]};
+};
+inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
+  if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
+  if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
+  index_t const all = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{all == 0 ? 1 : (all + n[0] - 1) / n[0]};
+};
+inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");
+  return dims{sizes[wrap_axis(axis[0], sizes.n)]};
+};
+} // namespace detail
+
+/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a `std::vector` (`torch.unbind`).
+inline constexpr struct unbind_t {
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis = {}) const {
+    using fact_t = decltype(detail::as_fact(axis));
+    auto const n = on_dims(detail::extent_of, detail::as_fact(axis), shape_of(x));
+    if constexpr (detail::parts_are_types<X, fact_t>) {
+      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...}; }(std::make_index_sequence<count>{});
+    } else {
+      std::vector<std::remove_cvref_t<decltype(select(x, axis, 0))>> r;
+      for (index_t k = 0; k < to_dims(n)[0]; ++k) r.push_back(detail::one_of_several(select(x, axis, k)));
+      return r;
+    }
+  }
+} unbind{};
+
+/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
+inline constexpr struct split_t {
+  template <value X, class S, class A = ints<0>>
+  constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    auto const s = detail::as_fact(size);
+    auto const n = on_dims(detail::part_count, a, s, shape_of(x));
+    if constexpr (detail::parts_are_types<X, decltype(a), decltype(s)>) {
+      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
+      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) { return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x))); };
+      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...); }(std::make_index_sequence<count>{});
+    } else {
+      std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
+      for (index_t k = 0; k < to_dims(n)[0]; ++k) {
+        dims const range = detail::part_range(to_dims(a), dims{k}, to_dims(s), to_dims(shape_of(x)));
+        r.push_back(detail::one_of_several(slice(x, axis, range[0], range[1])));
+      }
+      return r;
+    }
+  }
+} split{};
+
+/// At most `n` parts of an axis, alike but for the last: `split` by the rounded up share (`torch.chunk`).
+inline constexpr struct chunk_t {
+  template <value X, class N, class A = ints<0>>
+  constexpr auto operator()(X const& x, N const& n, A const& axis = {}) const {
+    return split(x, on_dims(detail::chunk_extent, detail::as_fact(axis), detail::as_fact(n), shape_of(x)), axis);
+  }
+} chunk{};
+
+} // namespace varve
+
 // ---- varve/transform/vmap.hpp
 namespace varve {
 
@@ -20428,6 +21377,16 @@ inline constexpr auto concat = [](dims const& a, dims const& b) {
   for (int k = 0; k < b.n; ++k) r.push_back(b[k]);
   return r;
 };
+/// Tangents along the unit vectors of x, stacked last, as Jacobians.
+template <class Y, class X>
+constexpr auto as_columns(Y const& tangents, X const& x) {
+  return tree_map(
+      [&](auto const& c) {
+        auto const rows = on_dims([](dims const& s) { return s.sub(0, s.n - 1); }, shape_of(c));
+        return reshape_to(c, on_dims(concat, rows, shape_of(x)));
+      },
+      tangents);
+}
 } // namespace detail
 
 /// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors. One pass per element of x. TR-19.
@@ -20441,12 +21400,7 @@ struct jacfwd_function {
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
     auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
-    return tree_map(
-        [&](auto const& c) {
-          auto const rows = on_dims([](dims const& s) { return s.sub(0, s.n - 1); }, shape_of(c));
-          return detail::reshape_to(c, on_dims(detail::concat, rows, shape_of(x)));
-        },
-        columns);
+    return detail::as_columns(columns, x);
   }
 };
 template <class F>
@@ -20487,7 +21441,7 @@ constexpr auto hessian(F f) {
 // ---- varve/transform/chunked.hpp
 namespace varve {
 
-/// How many slices `vmap`, or rows `jacrev`, works on at once: `vmap(f, chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
+/// How many slices `vmap`, rows `jacrev`, or columns `jacfwd` and `hessian`, work on at once: `vmap(f, chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
 struct chunk_size {
   index_t n;
   explicit chunk_size(index_t size) : n(size) {
@@ -20573,6 +21527,20 @@ auto jacrev(F f, chunk_size c) {
     auto const rows = vmap([&](auto const& e) { return std::get<0>(run.second(e)); }, c)(detail::basis(run.first));
     return detail::reshape_to(rows, detail::concat(run.first.sizes(), x.sizes()));
   };
+}
+
+/// `jacfwd(f, chunk_size{k})`: f is pushed forward along k unit vectors at a time (TR-19).
+template <class F>
+auto jacfwd(F f, chunk_size c) {
+  return [f, c](auto const& x, auto const&... rest) {
+    auto const column = [&](auto const& e) { return jvp([&](auto const& v) { return f(v, rest...); }, std::tuple(x), std::tuple(e)).second; };
+    return detail::as_columns(vmap(column, in_dims<0>, out_dims<-1>, c)(detail::basis(x)), x);
+  };
+}
+/// `hessian(f, chunk_size{k})`: `jacfwd(jacrev(f, k), k)`.
+template <class F>
+auto hessian(F f, chunk_size c) {
+  return jacfwd(jacrev(f, c), c);
 }
 
 } // namespace varve

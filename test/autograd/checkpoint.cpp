@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Checkpoints and hooks of saved values: what is kept, what runs again, and what is refused.
+// Checkpoints: what is kept, what runs again, and what is refused; and other parts of eager autograd.
 #include "../sample/value.hpp"
 
 #include <varve/varve.hpp>
 
+#include <algorithm>
+#include <string_view>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -80,64 +82,123 @@ TEST_CASE("checkpoint: a function that does something else the second time is re
   CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
+TEST_CASE("checkpoint: values that are more, other, or written over in between", "[autograd][checkpoint]") { // CK-2, CK-4, CK-S03
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  int runs = 0;
+  auto const more = [&](tensor const& t) { return ++runs == 1 ? vv::exp(t) : vv::sin(vv::exp(t)); };
+  CHECK_NOTHROW(vv::sum(vv::checkpoint(more, x)).backward()); // it stops before it would be noticed
+  CHECK(runs == 2);
+  runs = 0;
+  {
+    vv::set_checkpoint_early_stop const off(false);
+    tensor const y = vv::checkpoint(more, x);
+    CHECK_THROWS_WITH(vv::sum(y).backward(), Catch::Contains("trying to save more"));
+    runs = 0;
+    int finished = 0;
+    tensor const z = vv::checkpoint([&](tensor const& t) { return ++runs, [&](tensor const& r) { return ++finished, r; }(vv::sin(t) * 2.0); }, x);
+    vv::sum(z).backward();
+    CHECK((runs == 2 && finished == 2));
+  }
+  runs = 0;
+  auto const dtypes = [&](tensor const& t) { return vv::exp(vv::to(vv::exp(t), ++runs == 1 ? dtype::float32 : dtype::float64)); };
+  CHECK_THROWS_WITH(vv::sum(vv::checkpoint(dtypes, x)).backward(), Catch::Contains("float32") && Catch::Contains("float64"));
+  tensor const a = vv::mul(x, 1.0);
+  tensor const y = vv::checkpoint([](tensor const& t) { return vv::sin(vv::exp(t)); }, a);
+  vv::mul_(a, 2.0);
+  CHECK_THROWS_WITH(vv::sum(y).backward(), Catch::Contains("modified by an in-place operator") && Catch::Contains("checkpoint"));
+  CHECK(vv::is_grad_enabled());
+  CHECK(vv::this_thread_state.saved_hooks == nullptr);
+}
+
+TEST_CASE("checkpoint: arguments in trees and captured, transforms inside", "[autograd][checkpoint]") { // CK-5, CK-S05, CK-S07
+  tensor const x = leaf(tensor{{0.3, 0.7}}), w = leaf(tensor{{1.5, 0.5}}), b = leaf(tensor{{0.1, 0.2}});
+  auto const gradients = [&](auto const& call) {
+    for (auto const& t : {x, w, b}) t.zero_grad();
+    vv::sum(call()).backward();
+    return std::vector<tensor>{x.grad(), w.grad(), b.grad()};
+  };
+  auto const f = [&](std::vector<tensor> const& more, tensor const& t, double scale) { return vv::sin(vv::exp(t * more[0]) * b * scale); };
+  auto const kept = gradients([&] { return f({w}, x, 2.0); });
+  auto const again = gradients([&] { return vv::checkpoint(f, std::vector<tensor>{w}, x, 2.0); });
+  for (std::size_t k = 0; k < 3; ++k) CHECK(difference(again[k], kept[k], 1e-15) == "");
+  tensor const m = leaf(vv::reshape(vv::sin(vv::to(vv::arange(6), dtype::float64)), dims{2, 3}));
+  auto const mapped = [](tensor const& t) { return vv::vmap([](tensor const& row) { return vv::softmax(vv::exp(row), 0) * row; })(t); };
+  vv::sum(mapped(m) * mapped(m)).backward();
+  tensor const want = m.grad();
+  m.zero_grad();
+  tensor const y = vv::checkpoint(mapped, m);
+  vv::sum(y * y).backward();
+  CHECK(difference(m.grad(), want, 1e-14) == "");
+}
+
+namespace {
+struct log_of_operators : vv::dispatch_mode<log_of_operators> {
+  std::vector<std::string>* names;
+  explicit log_of_operators(std::vector<std::string>* n) : names(n) {}
+  tensor process(auto const& op, auto const&... args) {
+    names->push_back(op.name());
+    return op(args...);
+  }
+};
+auto const count = [](std::vector<std::string> const& v, char const* name) { return std::count(v.begin(), v.end(), name); };
+} // namespace
+
+TEST_CASE("checkpoint: modes that are on in one run or the other", "[autograd][checkpoint][mode]") { // CK-S06
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  auto const f = [](tensor const& t) { return vv::exp(t); };
+  std::vector<std::string> seen;
+  log_of_operators const log(&seen);
+  tensor const y = vv::checkpoint(vv::checkpoint_contexts{log, vv::none}, f, x);
+  CHECK(seen == std::vector<std::string>{"exp"});
+  vv::sum(y).backward();
+  CHECK(seen == std::vector<std::string>{"exp"});
+  seen.clear();
+  tensor const z = vv::checkpoint(vv::checkpoint_contexts{vv::none, log}, f, x);
+  CHECK(seen.empty());
+  vv::sum(z).backward();
+  CHECK(seen == std::vector<std::string>{"exp"});
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("checkpoint: results of chosen operators are kept", "[autograd][checkpoint][mode]") { // CK-S09, CK-6
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  auto const f = [](tensor const& t) { return vv::exp(vv::sin(t)); };
+  vv::sum(f(x)).backward();
+  tensor const plain = x.grad();
+  x.zero_grad();
+  std::vector<std::string> seen;
+  log_of_operators log(&seen);
+  vv::mode_guard const on{log};
+  auto const saves_exp = [](std::string_view op) { return op == "exp"; };
+  tensor const y = vv::checkpoint(vv::selective_checkpoint(saves_exp), f, x);
+  CHECK((count(seen, "sin") == 1 && count(seen, "exp") == 1));
+  seen.clear();
+  vv::sum(y).backward({}, true);
+  CHECK((count(seen, "sin") == 1 && count(seen, "exp") == 0));
+  CHECK(difference(x.grad(), plain, 0) == "");
+  vv::sum(y).backward(); // again
+  CHECK((count(seen, "sin") == 2 && count(seen, "exp") == 0));
+  tensor const z = vv::checkpoint(vv::selective_checkpoint(saves_exp), f, x);
+  {
+    vv::no_grad const off;
+    vv::mul_(z, 2.0); // the result that was kept
+  }
+  CHECK_THROWS_WITH(vv::sum(z * 1.0).backward(), Catch::Contains("modified by an in-place operator") && Catch::Contains("exp"));
+  int runs = 0;
+  auto const other = [&](tensor const& t) { return ++runs == 1 ? vv::exp(vv::sin(t)) : vv::sin(vv::exp(vv::exp(t))); };
+  CHECK_THROWS_AS(vv::sum(vv::checkpoint(vv::selective_checkpoint(saves_exp), other, x)).backward(), vv::autograd_error);
+}
+
 TEST_CASE("checkpoint: under transforms and of static values it is a custom function", "[autograd][checkpoint]") { // CK-9
   static_assert(vv::grad([](auto x) { return vv::checkpoint(layers, x); })(0.5) == vv::grad(layers)(0.5));
-  static_assert(vv::jvp([](auto x) { return vv::checkpoint(layers, x); }, std::tuple{0.5}, std::tuple{1.0}).second == vv::jvp(layers, std::tuple{0.5}, std::tuple{1.0}).second);
+  static_assert(vv::jvp([](auto x) { return vv::checkpoint(layers, x); }, std::tuple{0.5}, std::tuple{1.0}).second ==
+                vv::jvp(layers, std::tuple{0.5}, std::tuple{1.0}).second);
   tensor const x{{0.3, 0.7}};
   auto const kept = [](auto const& t) { return vv::sum(layers(t)); };
   auto const again = [](auto const& t) { return vv::sum(vv::checkpoint(layers, t)); };
   CHECK(difference(vv::grad(again)(x), vv::grad(kept)(x), 1e-15) == "");
   CHECK(difference(vv::vmap(vv::grad(again))(x), vv::vmap(vv::grad(kept))(x), 1e-15) == "");
   CHECK(difference(vv::jvp(again, std::tuple{x}, std::tuple{x}).second, vv::jvp(kept, std::tuple{x}, std::tuple{x}).second, 1e-15) == "");
-}
-
-TEST_CASE("saved values: packed when recorded, unpacked when needed", "[autograd][saved]") { // AG-23
-  tensor const x = leaf(tensor{{0.5, 2.0}});
-  int packed = 0, unpacked = 0;
-  tensor y;
-  {
-    vv::saved_tensors_hooks const on(
-        [&](tensor const& t) {
-          ++packed;
-          return vv::to(t.detach(), dtype::float32);
-        },
-        [&](tensor const& t) {
-          ++unpacked;
-          return vv::to(t, dtype::float64);
-        });
-    y = vv::sum(vv::mul(vv::sin(x), vv::add(x, 1.0)));
-  }
-  CHECK(packed == 3); // sin's operand, both of mul; add and sum keep nothing
-  CHECK(unpacked == 0);
-  y.backward();
-  CHECK(unpacked == 3);
-  tensor const exact = vv::grad([](auto const& t) { return vv::sum(vv::mul(vv::sin(t), vv::add(t, 1.0))); })(x.detach());
-  CHECK(difference(x.grad(), exact, 1e-6) == "");
-  CHECK(difference(x.grad(), exact, 0) != "");
-}
-
-TEST_CASE("saved values: hooks that write, and hooks around transforms, are refused", "[autograd][saved]") { // AG-23, TR-25, FS-S15
-  tensor const x = leaf(tensor{{0.5, 2.0}});
-  auto const same = [](tensor const& t) { return t; };
-  auto const f = [](auto const& t) { return vv::sum(vv::sin(t)); };
-  {
-    vv::saved_tensors_hooks const on([](tensor const& t) { vv::no_grad const off; vv::mul_(t, 2.0); return t; }, same);
-    CHECK_THROWS_WITH(vv::sin(vv::mul(x, 1.0)), Catch::Contains("modified its input"));
-  }
-  {
-    vv::saved_tensors_hooks const on(same, same);
-    CHECK_THROWS_WITH(vv::grad(f)(x), Catch::Contains("saved tensor hooks"));
-    CHECK_NOTHROW(vv::jvp(f, std::tuple{tensor(x.detach())}, std::tuple{tensor(x.detach())}));
-    CHECK_NOTHROW(vv::vmap(f)(x));
-    vv::disable_saved_tensors_hooks const off;
-    CHECK_NOTHROW(vv::grad(f)(x));
-  }
-  CHECK_THROWS_WITH(vv::grad([&](auto const& t) {
-                      vv::saved_tensors_hooks const on(same, same);
-                      return f(t);
-                    })(x),
-                    Catch::Contains("saved tensor hooks"));
-  CHECK(vv::this_thread_state.saved_hooks == nullptr);
 }
 
 TEST_CASE("gradcheck: right gradients pass, wrong ones are found", "[autograd][gradcheck]") { // AG-31
@@ -194,7 +255,8 @@ TEST_CASE("hooks of several tensors: once in a pass, with what it brings", "[aut
   vv::sum(a).backward();
   CHECK(calls.size() == 2);
   int any = 0;
-  auto first = vv::autograd::register_multi_grad_hook(std::vector<tensor>{a, b}, [&](tensor const& g) { any += g.defined(); }, vv::autograd::multi_grad_hook_mode::any);
+  auto first = vv::autograd::register_multi_grad_hook(
+      std::vector<tensor>{a, b}, [&](tensor const& g) { any += g.defined(); }, vv::autograd::multi_grad_hook_mode::any);
   vv::sum(vv::mul(a, b)).backward();
   CHECK(any == 1);
   first.remove();
@@ -233,4 +295,70 @@ TEST_CASE("dual levels: tangents without a function, and gradients of both parts
   CHECK_THROWS_AS(fa::make_dual(x, vv::ones({2}, dtype::int64)), vv::value_error);
   CHECK_THROWS_AS(fa::make_dual(vv::ones({2}, dtype::int64), t), vv::value_error);
   CHECK_THROWS_AS(fa::make_dual(x, vv::ones({3}, dtype::float64)), vv::shape_error);
+}
+
+TEST_CASE("dual levels: versions, no_grad, and gradients of both parts apart", "[autograd][forward_ad]") { // AG-S21, AG-29
+  namespace fa = vv::forward_ad;
+  tensor const foo = leaf(tensor{{1.0, 2.0}}), bar = leaf(tensor{{3.0, 4.0}});
+  fa::dual_level const on;
+  tensor const primal = vv::mul(foo, 1.0);
+  tensor const dual = fa::make_dual(primal, bar);
+  CHECK(dual.version() == primal.version());
+  vv::mul_(dual, 1.0);
+  CHECK((dual.version() == 1 && primal.version() == 1));
+  CHECK_FALSE(fa::unpack_dual(dual.detach()).tangent.defined());
+  {
+    vv::no_grad const off;
+    tensor const three = vv::mul(fa::make_dual(primal, bar), 3.0);
+    CHECK(difference(fa::unpack_dual(three).tangent, vv::mul(bar.detach(), 3.0), 0) == "");
+  }
+  auto const [p, t] = fa::unpack_dual(vv::mul(fa::make_dual(foo, bar), 1.0));
+  vv::sum(p).backward({}, true);
+  CHECK((elements(foo.grad()) == std::vector<double>{1, 1} && !bar.grad().defined()));
+  foo.zero_grad();
+  vv::sum(t).backward();
+  CHECK((elements(bar.grad()) == std::vector<double>{1, 1} && !foo.grad().defined()));
+}
+
+TEST_CASE("anomaly mode: a NaN found inside of another backward names both", "[autograd][anomaly]") { // AG-S31
+  struct inner : vv::function<inner> {
+    static tensor forward(tensor x) { return vv::clone(x); }
+    static auto setup_context(vv::function_context<1> ctx, std::tuple<tensor> const&, tensor const&) { return ctx; }
+    static tensor backward(vv::function_context<1>&, tensor g) { return vv::div(vv::mul(g, 0.0), 0.0); }
+  };
+  struct outer : vv::function<outer> {
+    static tensor forward(tensor x) { return vv::clone(x); }
+    static auto setup_context(vv::function_context<1> ctx, std::tuple<tensor> const& in, tensor const&) {
+      return ctx.save_for_backward(std::get<0>(in));
+    }
+    static tensor backward(vv::function_context<1, std::tuple<tensor>>&, tensor g) { return inner::apply(g); }
+  };
+  tensor const x = leaf(tensor{{1.0, 2.0}});
+  vv::anomaly_mode const on;
+  tensor const g = vv::autograd::grad<>({vv::sum(vv::mul(outer::apply(x), x))}, {x}, {}, {.create_graph = true})[0];
+  CHECK_THROWS_WITH(vv::sum(g).backward(),
+                    Catch::Contains("innerBackward returned nan in its 0th output") && Catch::Contains("outerBackward ran backward"));
+}
+
+TEST_CASE("hooks of several tensors: the first gradient, before those of what it was made of", "[autograd][hooks]") { // AG-S06
+  tensor const w1 = leaf(tensor{{2.0}}), w2 = leaf(tensor{{3.0}}), x = tensor{{1.0}};
+  std::vector<int> order;
+  auto const run = [&](bool keep_any, bool keep_tensor) {
+    order.clear();
+    tensor const h1 = vv::mul(w1, x), h2 = vv::mul(w2, h1);
+    tensor const o1 = vv::mul(h1, 2.0), o2 = vv::mul(h2, 2.0);
+    auto a = h1.register_hook([&](tensor const&) { order.push_back(0); });
+    auto c = h2.register_hook([&](tensor const&) { order.push_back(2); });
+    auto b = vv::autograd::register_multi_grad_hook(
+        std::vector<tensor>{h1, h2}, [&](tensor const&) { order.push_back(1); }, vv::autograd::multi_grad_hook_mode::any);
+    auto d = vv::autograd::register_multi_grad_hook(
+        std::vector<tensor>{o1, o2}, [&](tensor const&) { order.push_back(3); }, vv::autograd::multi_grad_hook_mode::any);
+    if (!keep_any) b.remove(), d.remove();
+    if (!keep_tensor) a.remove();
+    vv::sum(vv::add(o1, o2)).backward();
+    return order;
+  };
+  CHECK(run(true, true) == std::vector<int>{3, 2, 1, 0});
+  CHECK(run(false, true) == std::vector<int>{2, 0});
+  CHECK(run(false, false) == std::vector<int>{2});
 }

@@ -121,6 +121,43 @@ TEST_CASE("transforms: no_grad inside counts for the innermost level only", "[au
   CHECK(thread_is_clean());
 }
 
+namespace {
+struct my_sum : vv::function<my_sum> { // a higher-order operator: every level sees it whole
+  static auto forward(auto x) { return vv::sum(x); }
+  static auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in)); }
+  static auto backward(auto& ctx, auto g) { return vv::broadcast_to(g, vv::shape_of(std::get<0>(ctx.saved()))); }
+};
+} // namespace
+
+TEST_CASE("transforms: no_grad inside counts for higher-order operators alike", "[autograd][grad_mode][transform][hop]") { // FS-S21
+  auto const f = [](tensor const& x) {
+    tensor const constant = [&] {
+      vv::no_grad const off;
+      return my_sum::apply(x * x);
+    }();
+    return tensor(my_sum::apply(x * x) - constant);
+  };
+  tensor const x = vec({1, -2, 0.5});
+  CHECK(elements(vv::grad(f)(x)) == list{2, -4, 1});
+  CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::grad(f)(v)); })(x)) == list{2, 2, 2});
+  tensor const l = leaf({1, -2, 0.5});
+  vv::sum(vv::grad(f)(l)).backward();
+  CHECK(grad_of(l) == list{2, 2, 2});
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("transforms: second derivatives by every pair of them", "[autograd][transform]") { // FS-S01, FS-S25
+  tensor const x = number(0.5), one = number(1);
+  auto const sine = [](tensor const& v) { return vv::sin(v); };
+  auto const tangent = [&](auto const& f) { return [&one, f](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(one)).second; }; };
+  CHECK(vv::grad(vv::grad(sine))(x).item<double>() == Approx(-std::sin(0.5)));
+  CHECK(vv::grad(tangent(sine))(x).item<double>() == Approx(-std::sin(0.5)));
+  CHECK(tangent(tangent(sine))(x).item<double>() == Approx(-std::sin(0.5)));
+  auto const [first, second] = vv::jvp(vv::grad(sine), std::tuple(x), std::tuple(one));
+  CHECK(first.item<double>() == Approx(0.8775825618903728));
+  CHECK(second.item<double>() == Approx(-0.479425538604203));
+}
+
 TEST_CASE("transforms: a pullback called, or made, in no_grad", "[autograd][grad_mode][transform]") { // FS-S12, S13, TR-16
   auto const square = [](tensor const& x) { return x * x; };
   tensor const x = leaf(3.14);

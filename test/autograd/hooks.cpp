@@ -87,6 +87,38 @@ TEST_CASE("hooks: of nodes change gradients on either side", "[autograd][hook]")
   CHECK(grad_of(w) == list{2});
 }
 
+TEST_CASE("hooks: of nodes keep the number, shapes and dtypes of gradients", "[autograd][hook]") { // AG-10
+  tensor const x = leaf({1, 2}), y = leaf({3, 4});
+  auto const backward_with = [&](auto pre, auto post) {
+    tensor const z = x * y;
+    z.grad_fn().register_prehook(pre);
+    z.grad_fn().register_hook(post);
+    vv::sum(z).backward();
+  };
+  auto const leave = [](vv::boxed_args&) {};
+  auto const leave_too = [](vv::boxed_args&, vv::boxed_args const&) {};
+  CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g[0] = vec({1, 2, 3}); }, leave_too), vv::shape_error);
+  CHECK_THROWS_WITH(backward_with(
+                        [](vv::boxed_args& g) {
+                          g[0] = vec({1, 2, 3});
+                        },
+                        leave_too),
+                    ContainsText("MulBackward0") && ContainsText("[3]") && ContainsText("[2]"));
+  CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g[0] = vv::to(g[0], dtype::float32); }, leave_too), vv::dtype_error);
+  CHECK_THROWS_AS(backward_with([](vv::boxed_args& g) { g.push_back(vec({1, 2})); }, leave_too), vv::autograd_error);
+  CHECK_THROWS_AS(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in[1] = number(1); }), vv::shape_error);
+  CHECK_THROWS_WITH(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in[0] = vv::to(in[0], dtype::float32); }),
+                    ContainsText("float32") && ContainsText("MulBackward0"));
+  CHECK_THROWS_AS(backward_with(leave, [](vv::boxed_args& in, vv::boxed_args const&) { in = vv::boxed_args(); }), vv::autograd_error);
+  CHECK((grad_of(x).empty() && grad_of(y).empty() && thread_is_clean()));
+  tensor const c = vec({5, 6}); // for a constant there is no gradient to replace
+  tensor const w = x * c;
+  w.grad_fn().register_hook([](vv::boxed_args& in, vv::boxed_args const&) { in[1] = vec({1, 1}); });
+  CHECK_THROWS_WITH(vv::sum(w).backward(), ContainsText("cannot be replaced"));
+  backward_with([](vv::boxed_args& g) { g[0] = tensor(); }, leave_too); // nothing instead of something: zeros
+  CHECK(grad_of(x).empty());
+}
+
 TEST_CASE("hooks: removal is idempotent, may happen inside a hook, and outlive the tensor", "[autograd][hook]") { // AG-13
   vv::hook_handle left, empty;
   empty.remove();

@@ -2,6 +2,7 @@
 // Backward from several threads (semantics AG-7).
 #include "autograd_test.hpp"
 
+#include <atomic>
 #include <thread>
 
 using namespace autograd_test;
@@ -84,4 +85,63 @@ TEST_CASE("threads: hooks run in the thread of the run, nested runs meet on one 
   CHECK(own == std::vector<int>(threads, 20));
   CHECK(grad_of(x) == list{2 * 20 * threads});
   CHECK(grad_of(w) == list{3 * 20 * threads});
+}
+
+TEST_CASE("threads: the history of a view is found by whoever asks first", "[autograd][tls][view]") { // AG-7, AG-15
+  constexpr int threads = 4;
+  for (int round = 0; round < 50; ++round) {
+    tensor const x = leaf({1, 2, 3, 4});
+    tensor const a = x * 1, v = vv::slice(a, 0, 1, 3), w = vv::slice(v, 0, 0, 1);
+    vv::mul_(a, 3); // the views do not know yet
+    std::vector<std::string> names(threads);
+    std::vector<int> right(threads, 0);
+    in_threads(threads, [&](int k) {
+      auto& ok = right[static_cast<std::size_t>(k)];
+      ok = v.requires_grad() && !v.is_leaf() && !w.is_leaf() && v.output_nr() == 0;
+      names[static_cast<std::size_t>(k)] = v.grad_fn().name();
+      auto const g = vv::autograd::grad<>({vv::sum(v * v) + vv::sum(w)}, {x}, {}, {.retain_graph = true})[0];
+      ok = ok && elements(g) == list{0, 2 * 9 * 2 + 3, 2 * 9 * 3, 0};
+    });
+    CHECK(right == std::vector<int>(threads, 1));
+    CHECK(names == std::vector<std::string>(threads, names[0]));
+  }
+}
+
+namespace {
+/// Looks at the gradient of a leaf at every operator, and adds to it once.
+struct meddling : vv::dispatch_mode<meddling> {
+  tensor const& leaf;
+  tensor const more = vv::sum(leaf * 100); // recorded beforehand: below autograd nothing is
+  bool added = false;
+  explicit meddling(tensor const& l) : leaf(l) {}
+  auto process(auto op, auto const&... args) {
+    (void)leaf.grad();
+    if (!added && std::string(op.name()).substr(0, 3) == "add") {
+      added = true;
+      more.backward();
+    }
+    return op(args...);
+  }
+};
+} // namespace
+
+TEST_CASE("threads: what sees the addition to a gradient may ask for it and add to it", "[autograd][tls][hook]") { // AG-7, AG-8
+  constexpr int threads = 4;
+  for (bool create : {false, true}) {
+    tensor const x = leaf({1, 2});
+    std::atomic<int> defined = 0;
+    x.register_post_accumulate_grad_hook([&](tensor const& l) { defined += l.grad().defined(); }); // hooks run when the lock is free again
+    std::vector<int> looked(threads, 0);
+    vv::sum(x).backward();
+    in_threads(threads, [&](int k) {
+      meddling m(x);
+      vv::mode_guard const on{m};
+      for (int i = 0; i < 10; ++i) vv::sum(x * 2).backward({}, false, create);
+      looked[static_cast<std::size_t>(k)] = m.added;
+    });
+    CHECK(looked == std::vector<int>(threads, 1));
+    CHECK(defined == 1 + threads * 11);
+    CHECK(elements(x.grad().detach()) == list{1 + threads * (10 * 2 + 100), 1 + threads * (10 * 2 + 100)});
+    x.zero_grad();
+  }
 }

@@ -197,6 +197,57 @@ TEST_CASE("version: data read or assigned under vmap are two errors", "[autograd
   CHECK(thread_is_clean());
 }
 
+TEST_CASE("version: set_ takes other memory, and counts as a write", "[autograd][version]") { // DT-7
+  tensor const x = vec({1, 2}), y = from({3, 4, 5, 6}, {2, 2});
+  vv::add_(x, 1);
+  tensor const before = x.detach();
+  vv::add_(y, 0);
+  CHECK(vv::set_(x, y).is(x));
+  CHECK((x.sizes() == dims{2, 2} && x.shares_storage(y)));
+  CHECK((x.version() == 2 && before.version() == 2 && y.version() == 1)); // its own counter, shared with what saw the old memory
+  vv::mul_(x, 2);
+  CHECK(elements(y) == list{6, 8, 10, 12});
+  CHECK((x.version() == 3 && y.version() == 1));
+  CHECK(elements(before) == list{2, 3});
+  CHECK(vv::set_(x, vv::transpose(y)).strides() == dims{1, 2});
+  CHECK_THROWS_AS(vv::set_(x, vv::to(y, dtype::float32)), vv::dtype_error);
+  tensor const l = leaf({1, 2}), other = vec({5, 6});
+  CHECK_THROWS_AS(vv::set_(l, other), vv::autograd_error);
+  CHECK_THROWS_AS(vv::set_(other, l * 1), vv::autograd_error);
+  tensor const s = vv::sum(l * l);
+  {
+    vv::no_grad const off;
+    vv::set_(l, other);
+  }
+  CHECK((l.is_leaf() && l.requires_grad() && elements(l) == list{5, 6}));
+  CHECK_THROWS_WITH(s.backward(), ContainsText("modified by an in-place operator")); // what was saved was written
+  vv::sum(l * l).backward();
+  CHECK(grad_of(l) == list{10, 12});
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::set_(v * 1, vec({1, 2}))); })(other), vv::transform_error);
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("version: what a node saved can be asked for, and shares the counter of the value", "[autograd][version]") { // VC-S09
+  tensor const a = leaf({0.5, 1});
+  tensor const b = vv::exp(a);
+  tensor const s = b.grad_fn().saved_tensors().at(0);
+  CHECK((s.shares_storage(b) && s.version() == 0 && b.version() == 0 && elements(s) == elements(b)));
+  CHECK(s.grad_fn() == b.grad_fn());
+  {
+    vv::no_grad const off;
+    vv::add_(b, 1);
+  }
+  CHECK((s.version() == 1 && b.version() == 1 && elements(s) == elements(b)));
+  CHECK_THROWS_AS(b.grad_fn().saved_tensors(), vv::autograd_error);
+  CHECK_THROWS_WITH(b.grad_fn().saved_tensors(), ContainsText("modified by an in-place operator") && ContainsText("exp"));
+  tensor const c = a * a;
+  CHECK(c.grad_fn().saved_tensors().size() == 2);
+  CHECK((a + 1).grad_fn().saved_tensors().empty());
+  vv::sum(c).backward();
+  CHECK_THROWS_WITH(c.grad_fn().saved_tensors(), ContainsText("retain_graph"));
+  CHECK(a.grad_fn().operator bool() == false);
+}
+
 TEST_CASE("version: detach_ of a base leaves its views attached, of a view it is refused", "[autograd][version]") { // DT-17
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 2;

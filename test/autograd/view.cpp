@@ -492,6 +492,56 @@ TEST_CASE("view: made in no_grad and written in grad mode, and the other three w
   CHECK_NOTHROW(vv::mul_(u, 2));
 }
 
+TEST_CASE("view: one of several results of unbind, split or chunk may not be written into", "[autograd][view]") { // AG-S32, AG-16
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2}).requires_grad_();
+  tensor const a = x * 1;
+  auto const rows = vv::unbind(a);
+  REQUIRE(rows.size() == 3);
+  CHECK((rows[1].is_view() && rows[1].shares_storage(a)));
+  for (auto const& parts : {rows, vv::split(a, 2), vv::chunk(a, 2, 1)}) {
+    CHECK_THROWS_AS(vv::mul_(parts[1], 2), vv::autograd_error);
+    CHECK_THROWS_WITH(vv::mul_(parts[1], 2), ContainsText("several results"));
+    CHECK_THROWS_WITH(vv::mul_(vv::slice(parts[1], 0, 0, 1), 2), ContainsText("several results")); // ... or a view of it
+  }
+  CHECK((elements(a) == list{1, 2, 3, 4, 5, 6} && a.version() == 0));
+  vv::sum(rows[0] * rows[2] + vv::unbind(x)[1]).backward({}, true);
+  CHECK(grad_of(x) == list{5, 6, 1, 1, 1, 2});
+  {
+    vv::no_grad const off;
+    CHECK_NOTHROW(vv::mul_(rows[1], 2));
+    CHECK_NOTHROW(vv::mul_(vv::unbind(a)[0], 2)); // both inside
+  }
+  CHECK(elements(a) == list{2, 4, 6, 8, 5, 6});
+  tensor const plain = vec({1, 2});
+  CHECK_NOTHROW(vv::mul_(vv::unbind(plain)[0], 2)); // nothing is recorded
+  vv::copy_(a, x * 2);                              // the base may be written: they follow
+  x.zero_grad();
+  vv::sum(rows[2]).backward();
+  CHECK(grad_of(x) == list{0, 0, 0, 0, 2, 2});
+  auto const inside = [](tensor const& v) {
+    auto const parts = vv::unbind(v * 1);
+    vv::mul_(parts[0], 2);
+    return vv::sum(parts[0]);
+  };
+  CHECK_THROWS_WITH(vv::grad(inside)(x.detach()), ContainsText("several results"));
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("in place: values divided, read, written by exp_", "[autograd][in_place]") { // AG-S11 (c)
+  tensor const x = from(list(25, 1), {5, 5}).requires_grad_(), y = from(list(25, 4), {5, 5}).requires_grad_();
+  tensor const z = x / 2 + y / 8;
+  tensor const q = z * y, r = z + y;
+  auto const before = z.version();
+  tensor const w = vv::exp_(z);
+  CHECK((w.is(z) && z.version() > before));
+  auto const ones = from(list(25, 1), {5, 5});
+  r.backward(ones, true);
+  CHECK(grad_of(x) == list(25, 0.5));
+  w.backward(ones, true);
+  for (double g : grad_of(x)) CHECK(g == Approx((1 + std::exp(1)) / 2));
+  CHECK_THROWS_AS(q.backward(ones, true), vv::autograd_error);
+}
+
 TEST_CASE("view: made in inference mode and written outside", "[autograd][view][inference]") { // AG-S18
   tensor const x = leaf({1, 2, 3});
   tensor const a = x * 1;

@@ -64,6 +64,9 @@ A unboxed(tensor const& t, A a) {
 }
 /// Three numbers that change places.
 constexpr auto shifted = [](auto a, auto b, auto c, auto xs) { return vv::scan([](auto const& u, auto x) { auto [p, q, r] = u; return std::pair{std::tuple{q, r, p}, p + x}; }, std::tuple{a, b, c}, xs); };
+/// 4,000 steps of a logistic map that hardly moves.
+template <vv::index_t Segment>
+constexpr auto orbit = [](auto x) { return vv::scan<0, Segment>([](auto c) { return std::pair{c + 1e-4 * c * (1.0 - c), vv::none}; }, x, vv::steps<4000>).first; };
 bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
 tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
 } // namespace
@@ -176,4 +179,32 @@ TEST_CASE("scan: what is wrong is said, and leaves every stack as it was", "[hop
   });
   CHECK_THROWS_AS(vv::vmap(vv::grad([&](auto const& a) { return vv::sum(vv::scan(throws, a, x).first); }))(vv::stack(std::vector{c, c}, 0)), std::runtime_error);
   CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("scan: a long one in segments has the same gradient, in a small part of the memory", "[hop][scan][fuse]") {
+  constexpr auto kept = vv::fuse(vv::grad(orbit<0>));
+  constexpr auto again = vv::fuse(vv::grad(orbit<vv::sqrt_segments>));
+  CHECK(kept(0.3) == Approx(again(0.3)));
+  CHECK(kept.workspace_bytes<double> >= 4000 * 8);
+  CHECK(again.workspace_bytes<double> <= 4 * 64 * 8);
+  tensor const x = boxed(rows), w = boxed(weight);
+  auto const by_segments = [&](auto segment) {
+    return [&x, segment](tensor const& v) {
+      return vv::sum(vv::scan<0, decltype(segment)::value>([&](tensor const& c, tensor const& row) { return std::pair{vv::tanh(c * v + row), vv::none}; }, vv::zeros_like(v), x).first);
+    };
+  };
+  using vv::index_t;
+  tensor const g = vv::grad(by_segments(std::integral_constant<index_t, 0>{}))(w);
+  CHECK(agree(vv::grad(by_segments(std::integral_constant<index_t, 3>{}))(w), g));
+  CHECK(agree(vv::grad(by_segments(std::integral_constant<index_t, -1>{}))(w), g));
+}
+
+TEST_CASE("scan: fused under vmap and hessian, with constants among what is carried", "[hop][scan][fuse]") {
+  constexpr auto f = [](auto xs) {
+    auto [c, y] = vv::scan([](auto c, auto x) { auto n = c + x; return std::pair{n, n * n}; }, 0.0, xs);
+    return c * vv::sum(y);
+  };
+  constexpr array<double, 2, 3> m{1, 2, 3, 2, 3, 4};
+  CHECK(vv::equal(vv::fuse(vv::vmap(vv::grad(f)))(m), array<double, 2, 3>{166, 154, 118, 398, 362, 272}));
+  CHECK(vv::equal(vv::fuse(vv::hessian(f))(array<double, 3>{1, 2, 3}), array<double, 3, 3>{76, 62, 44, 62, 60, 42, 44, 42, 36}));
 }

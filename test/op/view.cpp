@@ -108,3 +108,28 @@ TEST_CASE("cat, stack, gather, scatter_add, one_hot: what is refused", "[op][cat
   CHECK_THROWS_AS(vv::one_hot(from({0, 3}, {2}, dtype::int64), 3), vv::index_error);
   CHECK_THROWS_AS(vv::one_hot(from({0, 1}, {2}), 3), vv::dtype_error);
 }
+
+TEST_CASE("views: several at a time", "[op][view]") {
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2});
+  using parts = std::vector<std::vector<double>>;
+  auto const all = [](std::vector<tensor> const& v) {
+    parts r;
+    for (auto const& t : v) r.push_back(elements(t));
+    return r;
+  };
+  CHECK(all(vv::unbind(x)) == parts{{1, 2}, {3, 4}, {5, 6}});
+  CHECK(all(vv::unbind(x, -1)) == parts{{1, 3, 5}, {2, 4, 6}});
+  CHECK((vv::unbind(x)[0].sizes() == dims{2} && vv::unbind(x)[2].shares_storage(x)));
+  CHECK(all(vv::split(x, 2)) == parts{{1, 2, 3, 4}, {5, 6}});
+  CHECK(all(vv::split(x, 5)) == parts{{1, 2, 3, 4, 5, 6}});
+  CHECK(vv::split(x, 1, 1)[1].sizes() == dims{3, 1});
+  tensor const seven = from({0, 1, 2, 3, 4, 5, 6}, {7});
+  CHECK(all(vv::chunk(seven, 3)) == parts{{0, 1, 2}, {3, 4, 5}, {6}});
+  CHECK(vv::chunk(seven, 5).size() == 4); // as many as the rounded up share needs
+  tensor const none = from({}, {0, 2});
+  CHECK((vv::unbind(none).empty() && vv::split(none, 2).size() == 1 && vv::chunk(none, 3).size() == 1));
+  CHECK_THROWS_AS(vv::unbind(from({1}, {})), vv::value_error);
+  CHECK_THROWS_AS(vv::split(x, 0), vv::value_error);
+  CHECK_THROWS_AS(vv::chunk(x, 0), vv::value_error);
+  CHECK_THROWS_AS(vv::unbind(x, 2), vv::error);
+}

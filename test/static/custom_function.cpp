@@ -112,4 +112,24 @@ struct counted : vv::function<counted> {
   static constexpr auto vmap(vv::vmap_info const& info, auto const&, auto x) { return std::pair(x * static_cast<double>(info.batch_size), true); }
 };
 static_assert(vv::equal(vv::vmap([](auto x) { return counted::apply(x); })(xs), array<double, 3>{3, 6, 9}));
+// ... whose results are not mapped, all or one of them.
+struct unmapped_results : vv::function<unmapped_results> {
+  static constexpr auto forward(auto x) { return std::tuple(x * 0, x * 2); }
+  static constexpr auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static constexpr auto vmap(vv::vmap_info const&, auto const&, auto x) { return std::pair(std::tuple(7.0, x * 2), std::tuple(vv::none, true)); }
+};
+static_assert(vv::equal(std::get<0>(vv::vmap([](auto x) { return unmapped_results::apply(x); })(xs)), array<double, 3>{7, 7, 7}));
+static_assert(vv::equal(std::get<1>(vv::vmap([](auto x) { return unmapped_results::apply(x); })(xs)), array<double, 3>{2, 4, 6}));
+
+// A gradient of more elements than the operand is summed to its shape, and has its dtype.
+struct broadcasts : vv::function<broadcasts> {
+  static constexpr auto forward(auto x, auto y) { return x * y; }
+  static constexpr auto setup_context(auto ctx, auto const& in, auto const&) { return ctx.save_for_backward(std::get<0>(in), std::get<1>(in)); }
+  static constexpr auto backward(auto& ctx, auto g) {
+    auto [x, y] = ctx.saved();
+    return std::tuple(g * y, g * x);
+  }
+};
+static_assert(vv::grad([](auto s) { return vv::sum(broadcasts::apply(s, xs)); })(2.0) == 6);
+static_assert(std::is_same_v<decltype(vv::grad([](auto s) { return vv::sum(broadcasts::apply(s, xs)); })(2.0f)), float>);
 } // namespace

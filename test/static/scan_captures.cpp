@@ -39,3 +39,15 @@ constexpr auto backwards = vv::trace(vv::grad(scored), vv::spec<double, 5>);
 static_assert(vv::verify(backwards.thaw()) && backwards.sizes.regions == 3);
 constexpr auto open = vv::trace([](auto init, auto xs) { return sums(init, xs).second; }, vv::spec<double>, vv::spec<double, vv::dim<"n">>);
 static_assert(vv::verify(open.thaw()) && open.nodes[open.results[0]].out.sizes == vv::dims{vv::dim<"n">});
+
+// in segments: the same values, fewer of them kept
+template <vv::index_t Segment>
+constexpr auto in_segments = [](auto c, auto xs, bool reverse = false) {
+  auto [last, y] = vv::scan<0, Segment>([](auto c, auto x) { auto n = c * 0.5 + x; return std::pair{n, n * n}; }, c, xs, reverse);
+  return last * vv::sum(y * y);
+};
+constexpr array<double, 7> seven{1, 2, 3, -1, 0.5, 2, 1};
+static_assert(in_segments<0>(0.5, seven) == in_segments<3>(0.5, seven) && in_segments<0>(0.5, seven) == in_segments<7>(0.5, seven));
+static_assert(in_segments<0>(0.5, seven, true) == in_segments<3>(0.5, seven, true) && in_segments<0>(0.5, seven) == in_segments<vv::sqrt_segments>(0.5, seven));
+static_assert(vv::equal(vv::grad<1>(in_segments<0>)(0.5, seven), vv::grad<1>(in_segments<3>)(0.5, seven)));
+static_assert(vv::scan<0, 2>([](auto c) { return std::pair{c * 2.0, vv::none}; }, 1.0, vv::steps<5>).first == 32);

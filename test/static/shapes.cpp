@@ -66,3 +66,11 @@ static_assert(vv::equal(vv::matmul(a, array<double, 3>{1, 1, 1}), array<double, 
               vv::matmul(array<double, 2>{1, 2}, array<double, 2>{3, 4}) == 11);
 static_assert(std::is_same_v<decltype(vv::matmul(array<float, 5, 1, 2, 3>{}, array<float, 4, 3, 2>{})), array<float, 5, 4, 2, 2>>);
 static_assert(vv::dot(array<double, 2>{1, 2}, array<double, 2>{3, 4}) == 11);
+
+// several views at a time
+constexpr array<double, 3, 2> rows{1, 2, 3, 4, 5, 6};
+static_assert(vv::unbind(rows).size() == 3 && vv::unbind(rows)[1][1] == 4 && vv::unbind(rows, vv::axis<-1>)[1][2] == 6);
+static_assert(vv::equal(vv::unbind(rows, vv::axis<1>)[0], array<double, 3>{1, 3, 5}));
+static_assert(std::tuple_size_v<decltype(vv::split(rows, vv::axis<2>))> == 2 && vv::equal(std::get<1>(vv::split(rows, vv::axis<2>)), array<double, 1, 2>{5, 6}));
+static_assert(vv::equal(std::get<1>(vv::chunk(rows, vv::axis<2>, vv::axis<1>)), array<double, 3, 1>{2, 4, 6}));
+static_assert(vv::equal(vv::grad([](auto x) { auto const u = vv::unbind(x); return vv::sum(u[0] * u[2]); })(rows), array<double, 3, 2>{5, 6, 0, 0, 1, 2}));

@@ -51,10 +51,14 @@ TEST_CASE("trees: vectors and aggregates of tensors, nested", "[transform][tree]
   REQUIRE(g.size() == 2);
   auto const one = [&](tensor const& w) { return loss(std::vector<dense>{{w, net[0].b}, net[1]}, x); };
   CHECK(difference(g[0].w, vv::grad(one)(net[0].w), 1e-15) == "");
-  auto const rows = vv::vmap([](auto const& v) { return std::vector<tensor>{vv::sum(v[0]), vv::mul(v[1], 2.0)}; })(std::vector<tensor>{vv::ones({3, 2}, dtype::float64), vv::ones({3}, dtype::float64)});
+  auto const rows = vv::vmap([](auto const& v) {
+    return std::vector<tensor>{vv::sum(v[0]), vv::mul(v[1], 2.0)};
+  })(std::vector<tensor>{vv::ones({3, 2}, dtype::float64), vv::ones({3}, dtype::float64)});
   CHECK(difference(rows[0], tensor{{2.0, 2.0, 2.0}}, 0) == "");
   CHECK(difference(rows[1], tensor{{2.0, 2.0, 2.0}}, 0) == "");
-  CHECK_THROWS_AS(vv::vmap([](auto const& v) { return vv::sum(v[0]); })(std::vector<tensor>{vv::ones({3}, dtype::float64), vv::ones({2}, dtype::float64)}), vv::error);
+  CHECK_THROWS_AS(
+      vv::vmap([](auto const& v) { return vv::sum(v[0]); })(std::vector<tensor>{vv::ones({3}, dtype::float64), vv::ones({2}, dtype::float64)}),
+      vv::error);
   static_assert(vv::grad([](auto const& p) { return p.x * p.x * p.y; })(point<double>{2, 3}).x == 12);
   static_assert(vv::grad([](auto const& p) { return p.x * p.x * p.y; })(point<double>{2, 3}).y == 4);
 }
@@ -76,7 +80,8 @@ TEST_CASE("has_aux: what comes beside the value is handed on", "[transform][grad
 }
 
 TEST_CASE("chunks: the result of the whole, piece by piece", "[transform][vmap]") { // TR-9, TR-18
-  tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(15), dtype::float64)), dims{5, 3}), y = vv::reshape(vv::cos(vv::to(vv::arange(15), dtype::float64)), dims{3, 5});
+  tensor const x = vv::reshape(vv::sin(vv::to(vv::arange(15), dtype::float64)), dims{5, 3}),
+               y = vv::reshape(vv::cos(vv::to(vv::arange(15), dtype::float64)), dims{3, 5});
   int calls = 0;
   auto const f = [&](auto const& a, auto const& b) {
     ++calls;
@@ -99,6 +104,26 @@ TEST_CASE("chunks: the result of the whole, piece by piece", "[transform][vmap]"
   auto const g = [](auto const& t) { return vv::mul(vv::sin(t), vv::sum(t)); };
   tensor const p{{0.1, 0.2, 0.3}};
   CHECK(difference(vv::jacrev(g, vv::chunk_size{2})(p), vv::jacrev(g)(p), 1e-15) == "");
+  for (index_t n : {1, 2, 3, 7}) {
+    int passes = 0;
+    auto const counted = [&](auto const& t, auto const& scale) {
+      ++passes;
+      return vv::mul(g(t), scale);
+    };
+    CHECK(difference(vv::jacfwd(counted, vv::chunk_size{n})(p, 2.0), vv::mul(vv::jacfwd(g)(p), 2.0), 1e-15) == "");
+    CHECK(passes == (3 + n - 1) / n);
+    auto const s = [&](auto const& t) { return vv::sum(vv::mul(g(t), t)); };
+    CHECK(difference(vv::hessian(s, vv::chunk_size{n})(p), vv::hessian(s)(p), 1e-14) == "");
+    CHECK(difference(vv::hessian(g, vv::chunk_size{n})(p), vv::hessian(g)(p), 1e-14) == ""); // of several results
+  }
+  tensor const wide = vv::reshape(x, dims{3, 5});
+  auto const two = [](auto const& t) { return std::tuple(vv::sum(vv::sin(t), dims{0}), vv::sum(t)); }; // a tree of results, of a matrix
+  auto const [a, b] = vv::jacfwd(two, vv::chunk_size{4})(wide);
+  auto const [c, d] = vv::jacfwd(two)(wide);
+  CHECK((a.sizes() == dims{5, 3, 5} && b.sizes() == dims{3, 5}));
+  CHECK(difference(a, c, 1e-15) == "");
+  CHECK(difference(b, d, 1e-15) == "");
+  CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("linearize: the derivative as a linear map", "[transform][linearize]") { // TR-20
@@ -124,7 +149,8 @@ TEST_CASE("linearize: the derivative as a linear map", "[transform][linearize]")
   CHECK_THROWS_AS(df(x, vv::ones({3}, dtype::float64)), vv::shape_error);
   CHECK_THROWS_AS(df(x, vv::ones({2}, dtype::float32)), vv::dtype_error);
   auto const& map = df;
-  CHECK(difference(std::get<1>(vv::vmap([&](auto const& t) { return map(t, w); })(vv::stack(std::vector<tensor>{x, w}))), vv::stack(std::vector<tensor>{tensor(std::get<1>(map(x, w))), tensor(std::get<1>(map(w, w)))}), 1e-15) == "");
+  CHECK(difference(std::get<1>(vv::vmap([&](auto const& t) { return map(t, w); })(vv::stack(std::vector<tensor>{x, w}))),
+                   vv::stack(std::vector<tensor>{tensor(std::get<1>(map(x, w))), tensor(std::get<1>(map(w, w)))}), 1e-15) == "");
 }
 
 TEST_CASE("functional_call: other parameters for one call", "[transform][module]") { // TR-21, TR-22
@@ -138,7 +164,8 @@ TEST_CASE("functional_call: other parameters for one call", "[transform][module]
   CHECK(difference(vv::functional_call(m, vv::parameter_dict{{"second.w", zero}}, x), m.second.b, 0) == "");
   CHECK(difference(m(x), before, 0) == "");
   CHECK_THROWS_WITH(vv::functional_call(m, vv::parameter_dict{{"third.w", zero}}, x), Catch::Contains("third.w"));
-  CHECK_THROWS_WITH(vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}, {{"first.w", zero}}}, false, true, x), Catch::Contains("two dictionaries"));
+  CHECK_THROWS_WITH(vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}, {{"first.w", zero}}}, false, true, x),
+                    Catch::Contains("two dictionaries"));
   CHECK_THROWS_WITH(vv::functional_call(m, std::vector<vv::parameter_dict>{{{"first.w", zero}}}, true, true, x), Catch::Contains("first.b"));
   CHECK_THROWS_AS(vv::functional_call(m, vv::parameter_dict{{"first.w", vv::ones({3}, dtype::float64)}}, x), vv::shape_error);
   CHECK(difference(m(x), before, 0) == "");
@@ -149,7 +176,9 @@ TEST_CASE("functional_call: other parameters for one call", "[transform][module]
   CHECK(difference(m.first.w.grad(), g, 1e-15) == "");
   linear a(1.0, 2.0), b(-1.0, 0.5);
   auto const state = vv::stack_module_state(std::vector<linear*>{&a, &b});
-  tensor const both = vv::vmap([&](tensor const& w, tensor const& c) { return vv::functional_call(a, vv::parameter_dict{{"w", w}, {"b", c}}, x); })(state[0].second, state[1].second);
+  tensor const both = vv::vmap([&](tensor const& w, tensor const& c) {
+    return vv::functional_call(a, vv::parameter_dict{{"w", w}, {"b", c}}, x);
+  })(state[0].second, state[1].second);
   CHECK(difference(both, vv::stack(std::vector<tensor>{a(x), b(x)}), 1e-15) == "");
   CHECK_THROWS_AS(vv::stack_module_state(std::vector<linear*>{}), vv::value_error);
   // Tied parameters follow one another.

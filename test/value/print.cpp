@@ -35,6 +35,11 @@ TEST_CASE("print: the innermost transform stands outside", "[value][print]") { /
     return v;
   }))(from({5}, {1, 1}));
   CHECK(text == "vmap(level=2, dim=0, value=vmap(level=1, dim=0, value=tensor([[5]], dtype=float64)))");
+  (void)vv::grad(vv::grad([&](tensor const& v) {
+    text = to_string(v);
+    return v * v * v;
+  }))(from({5}, {}));
+  CHECK(text == "grad(level=2, value=grad(level=1, value=tensor(5, dtype=float64)))");
   (void)vv::jvp([&](tensor const& v) { return text = to_string(v), v; }, std::tuple(x), std::tuple(x));
   CHECK(text.find("jvp(level=1, value=tensor([1, 2], dtype=float64), tangent=") == 0);
 }

@@ -4,6 +4,7 @@
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/function.hpp>
 #include <varve/autograd/saved_tensors_hooks.hpp>
+#include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/randn.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>
@@ -11,6 +12,43 @@
 namespace varve {
 
 namespace detail {
+inline constinit thread_local bool checkpoint_stops_early = true;
+}
+/// Says whether checkpoints of this scope stop recomputing with the last value that is needed, as they do by default (CK-2). One that does not notices a function that goes on to
+/// save more than the first time.
+class set_checkpoint_early_stop {
+public:
+  explicit set_checkpoint_early_stop(bool on) : before_(detail::checkpoint_stops_early) { detail::checkpoint_stops_early = on; }
+  set_checkpoint_early_stop(set_checkpoint_early_stop const&) = delete;
+  set_checkpoint_early_stop& operator=(set_checkpoint_early_stop const&) = delete;
+  ~set_checkpoint_early_stop() { detail::checkpoint_stops_early = before_; }
+
+private:
+  bool before_;
+};
+/// Modes for `checkpoint`: `forward` is on while the function runs, `again` while it is run again; either may be `none` (CK-6). `selective_checkpoint` makes such a pair.
+template <class Forward, class Again>
+struct checkpoint_contexts {
+  Forward forward;
+  Again again;
+};
+template <class Forward, class Again>
+checkpoint_contexts(Forward, Again) -> checkpoint_contexts<Forward, Again>;
+
+namespace detail {
+/// A mode that is on, or none.
+template <class M>
+struct context_guard : mode_guard<M> {
+  explicit context_guard(M& m) : mode_guard<M>(m) {}
+};
+template <>
+struct context_guard<none_t const> {
+  explicit context_guard(none_t const&) {}
+};
+template <>
+struct context_guard<none_t> : context_guard<none_t const> {
+  using context_guard<none_t const>::context_guard;
+};
 /// `checkpoint` on static values, and on tensors under transforms: a custom function that saves its arguments, and in its backward runs again.
 template <class F>
 struct recomputed_function {
@@ -54,6 +92,7 @@ struct checkpoint_region {
   std::vector<tensor> values; // made again; each is given out once
   std::uint64_t run = 0;      // of the backward pass they were made for
   generator random;
+  bool stops_early = checkpoint_stops_early;
   virtual ~checkpoint_region() = default;
   virtual void run_again() = 0;
 
@@ -75,13 +114,15 @@ private:
   void recompute() {
     auto keep = [this](tensor const& t) -> int {
       std::size_t const k = values.size();
-      if (k == places.size()) throw enough{};
+      if (k == places.size() && stops_early) throw enough{};
+      if (k == places.size())
+        throw autograd_error(("varve: checkpoint: the recomputation is trying to save more values than the " + std::to_string(k) + " of the forward pass; the function must do the same each time").c_str());
       if (t.dtype() != places[k].type || !(t.sizes() == places[k].sizes))
         throw autograd_error(("varve: checkpoint: the recomputed value " + std::to_string(k) + " is " + name(t.dtype()) + to_string(t.sizes()) + ", but was " + name(places[k].type) + to_string(places[k].sizes) +
                               " in the forward pass; the function must do the same each time")
                                  .c_str());
       values.push_back(t.alias());
-      if (values.size() == places.size()) throw enough{}; // early stop (CK-2)
+      if (values.size() == places.size() && stops_early) throw enough{}; // CK-2
       return 0;
     };
     try {
@@ -95,35 +136,67 @@ private:
       throw autograd_error(("varve: checkpoint: a different number of values was saved in the recomputation: " + std::to_string(values.size()) + ", but " + std::to_string(places.size()) + " in the forward pass").c_str());
   }
 };
+/// A call with its arguments, whose versions tell whether they are as they were.
+template <class C, class F, class... X>
+struct checkpointed_call final : checkpoint_region {
+  C contexts;
+  F f;
+  std::tuple<X...> args;
+  std::vector<std::uint32_t> versions;
+  checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
+    tensors([&](tensor const& t) { versions.push_back(version_of(t)); });
+  }
+  template <class G>
+  void tensors(G const& g) const {
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) g(v);
+        },
+        args);
+  }
+  void run_again() override {
+    std::size_t k = 0;
+    tensors([&](tensor const& t) {
+      if (std::uint32_t const v = versions[k++]; version_of(t) != v) refuse_stale(t, "checkpoint", v);
+    });
+    if constexpr (requires { contexts.again.start(); }) contexts.again.start();
+    context_guard<decltype(contexts.again)> const on(contexts.again);
+    (void)std::apply(f, args);
+  }
+};
 } // namespace detail
+
+template <class A, class B, class F, class... X>
+auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x);
 
 /// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up to the last value needed, with the same random numbers
 /// (CK-1..5). On tensors it is f itself that must do the same each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
 /// and, as a custom function, under `grad` and on static values. Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
-  if constexpr (!(std::is_same_v<X, tensor> || ...)) {
+  if constexpr ((std::is_same_v<X, tensor> || ...)) {
+    return checkpoint(checkpoint_contexts{none, none}, f, x...);
+  } else {
     using R = detail::recomputed_function<F>;
     return custom_function_call<detail::recomputed, R>{R{f}}(detail::plain(x)...);
-  } else {
-    if (!is_grad_enabled()) return f(x...);
-    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (l->records) return f(x...); // a level of grad keeps what it needs
-    struct region final : detail::checkpoint_region {
-      F f;
-      std::tuple<X...> args;
-      region(F const& g, X const&... v) : f(g), args(v...) {}
-      void run_again() override { (void)std::apply(f, args); }
-    };
-    auto const r = std::make_shared<region>(f, x...);
-    r->random = default_generator;
-    auto pack = [r](tensor const& t) {
-      r->places.push_back({t.dtype(), t.sizes()});
-      return r->places.size() - 1;
-    };
-    saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); });
-    return f(x...);
   }
+}
+/// ... with modes that are on in either run. (Tensors only; without a backward pass to come f runs without them.)
+template <class A, class B, class F, class... X>
+auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
+  static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
+  if (!is_grad_enabled()) return f(x...);
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    if (l->records) return f(x...); // a level of grad keeps what it needs
+  auto const r = std::make_shared<detail::checkpointed_call<checkpoint_contexts<A, B>, F, X...>>(contexts, f, x...);
+  r->random = default_generator;
+  auto pack = [r](tensor const& t) {
+    r->places.push_back({t.dtype(), t.sizes()});
+    return r->places.size() - 1;
+  };
+  saved_tensors_hooks const hooks(pack, [r](std::size_t k) { return r->value(k); });
+  detail::context_guard<A> const on(r->contexts.forward);
+  return f(x...);
 }
 
 } // namespace varve

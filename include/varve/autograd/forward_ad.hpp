@@ -60,7 +60,7 @@ struct unpacked_dual {
 };
 inline unpacked_dual unpack_dual(tensor const& t) {
   layer const& l = detail::level_of("unpack_dual");
-  if (t.is_wrapped() && t.layer() == l.id) return {t.inner(), t.extra()};
+  if (t.is_wrapped() && t.layer() == l.id) return {t.inner(), static_cast<dynamic_level const*>(l.object)->fresh(t).extra()};
   return {t, {}};
 }
 

@@ -41,6 +41,22 @@ struct hook_list {
     std::erase_if(accumulated, is);
   }
 };
+/// A hook may replace a gradient by another of its shape and dtype (AG-10).
+inline void check_replacement(char const* who, tensor const& was, tensor const& now) {
+  if (!now.defined() || now.is(was)) return;
+  if (!was.defined()) throw autograd_error((std::string("varve: ") + who + ": a gradient that did not arrive, which stands for zeros, cannot be replaced").c_str());
+  if (!(now.sizes() == was.sizes())) refuse::shapes_do_not_match((std::string(who) + " (its result and the gradient)").c_str(), now.sizes(), was.sizes());
+  if (now.dtype() != was.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(was.dtype()) + " was replaced by one of " + name(now.dtype())).c_str());
+}
+/// ... of a node, which is named.
+inline void check_replacements(char const* kind, grad_node const& n, boxed_args const& was, boxed_args const& now) {
+  char text[64];
+  n.type->name(n, text);
+  std::string const who = std::string(kind) + " of " + text;
+  if (was.size() != now.size())
+    throw autograd_error(("varve: " + who + ": the number of gradients was changed from " + std::to_string(was.size()) + " to " + std::to_string(now.size())).c_str());
+  for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
+}
 /// What is attached to a node on need.
 template <class = void>
 struct node_extra : grad_node_extra {
@@ -60,22 +76,29 @@ struct node_extra : grad_node_extra {
       if (!at.defined()) continue;
       tensor const r = h.f(at);
       if (!r.defined()) continue;
-      if (!(r.sizes() == at.sizes())) refuse::shapes_do_not_match("tensor hook (its result and the gradient)", r.sizes(), at.sizes());
-      if (r.dtype() != at.dtype()) throw dtype_error((std::string("varve: tensor hook: a gradient of ") + name(at.dtype()) + " was replaced by one of " + name(r.dtype())).c_str());
+      check_replacement("tensor hook", at, r);
       at = r;
     }
     for (std::size_t k = 0; k < retains.size(); ++k)
       if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
   }
-  void before(grad_node&, boxed_args& g) override {
+  void before(grad_node& n, boxed_args& g) override {
     auto const list = hooks->before;
-    for (auto const& h : list) h.f(g);
+    for (auto const& h : list) {
+      boxed_args const was = g;
+      h.f(g);
+      check_replacements("prehook", n, was, g);
+    }
   }
   void after(grad_node& n, boxed_args& out, boxed_args const& g) override {
     auto const done = hooks->accumulated;
     for (auto const& h : done) h.f(n);
     auto const list = hooks->after;
-    for (auto const& h : list) h.f(out, g);
+    for (auto const& h : list) {
+      boxed_args const was = out;
+      h.f(out, g);
+      check_replacements("hook", n, was, out);
+    }
   }
   void retain(std::uint32_t nr) {
     if (retains.size() <= nr) {
@@ -133,6 +156,13 @@ public:
   std::vector<std::pair<node, int>> next_functions() const {
     std::vector<std::pair<node, int>> r;
     for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
+    return r;
+  }
+  /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and unpacked by the hooks that packed it.
+  std::vector<tensor> saved_tensors() const {
+    std::vector<tensor> r;
+    if (auto* const saved = keep_.to()->type->saved)
+      for (auto const& t : saved(*keep_.to())) r.push_back(t);
     return r;
   }
   /// Called with the gradients of the node's results before it runs; it may change them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/core/spin_lock.hpp>
+#include <varve/core/owner_lock.hpp>
 #include <varve/autograd/anomaly.hpp>
 #include <varve/interpreter/view_history.hpp>
 #include <varve/op/detach.hpp>
@@ -16,7 +16,7 @@ struct accumulate_grad : grad_node {
   tensor grad;
   /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
   tensor memory;
-  spin_lock busy; // backward passes of several threads may arrive here
+  owner_lock busy; // backward passes of several threads may arrive here
 
   static grad_node_type const type_;
   /// How gradients are added; known once there is a leaf.
@@ -24,11 +24,11 @@ struct accumulate_grad : grad_node {
 
   accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
   tensor get() {
-    spin_lock::held const on(busy);
+    owner_lock::held const on(busy);
     return grad;
   }
   void set(tensor g) {
-    spin_lock::held const on(busy);
+    owner_lock::held const on(busy);
     tensor old = static_cast<tensor&&>(grad);
     grad = static_cast<tensor&&>(g);
     g = static_cast<tensor&&>(old);
@@ -36,9 +36,18 @@ struct accumulate_grad : grad_node {
   static boxed_args backward(grad_node& n, boxed_args& g, bool const*) {
     if (!g[0].defined()) return {};
     auto& self = static_cast<accumulate_grad&>(n);
-    spin_lock::held const on(self.busy);
-    add_to.load(std::memory_order_acquire)(self.grad, static_cast<tensor const&>(g[0]));
-    return {};
+    // Modes may see the addition, and run what they like: it may ask for this gradient, or add to it.
+    owner_lock::held const on(self.busy);
+    tensor before;
+    do {
+      before = self.grad;
+      tensor sum = before;
+      add_to.load(std::memory_order_acquire)(sum, static_cast<tensor const&>(g[0]));
+      if (self.grad.is(before)) {
+        self.grad = static_cast<tensor&&>(sum);
+        return {};
+      }
+    } while (true);
   }
   static void destroy(grad_node* n) {
     if (n->extra) drop_extra(n->extra);
@@ -89,7 +98,7 @@ tensor const& tensor::requires_grad_(T on) const {
   else set_history({});
   return *this;
 }
-inline bool tensor::is_leaf() const { return !requires_grad() || detail::leaf_of(*this); }
+inline bool tensor::is_leaf() const { return !requires_grad() || detail::eager_history(*this).to()->type->is_leaf; }
 
 template <class T>
 void tensor::retain_grad() const {
@@ -104,7 +113,7 @@ T tensor::grad_fn() const {
   edge const& e = detail::eager_history(*this);
   return e && !e.to()->type->is_leaf ? T(e.to()) : T();
 }
-inline int tensor::output_nr() const { return static_cast<int>(history().nr()); }
+inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(*this).nr()); }
 template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");

@@ -106,6 +106,12 @@ constexpr int wrap_axis(index_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + r : axis);
 }
 
+/// Does `from` broadcast to `to`, without changing that?
+constexpr bool is_expandable(dims const& from, dims const& to) {
+  bool fits = from.n <= to.n;
+  for (int k = 1; fits && k <= from.n; ++k) fits = from[from.n - k] == 1 || from[from.n - k] == to[to.n - k];
+  return fits;
+}
 /// Common shape of two shapes aligned at the right; sizes must agree or be 1 (`shape_error` otherwise). PyTorch: broadcasting semantics.
 constexpr dims broadcast(dims const& a, dims const& b) {
   dims const& longer = a.n >= b.n ? a : b;

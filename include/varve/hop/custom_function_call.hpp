@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/hop/mapped_function.hpp>
 #include <varve/op/full_like.hpp>
-#include <varve/op/sum.hpp>
 #include <varve/rule/broadcasting.hpp>
 #include <varve/transform/scope.hpp>
 
@@ -71,11 +71,6 @@ struct function_context {
 };
 
 namespace detail {
-template <class Y>
-constexpr auto as_flat_tuple(Y const& y) {
-  if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
-  else return std::tuple<Y>(y);
-}
 /// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
 template <class Derived>
 struct written_function {
@@ -96,55 +91,18 @@ struct written_function {
   }
 };
 
-/// `vmap` of a function, as a function: forward, context, backward and jvp each mapped (AF-25). `in` is the mapped level; flags tell which operands are mapped.
-template <class F, class I, class... Flag>
-struct mapped_function {
-  [[no_unique_address]] F f;
-  I in;
-
-  template <class... X>
-  constexpr auto close_all(std::tuple<X...> const& x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(close_operand(operand<X, Flag>{std::get<K>(x), {}})...); }(std::index_sequence_for<X...>{});
-  }
-  template <class X, class G>
-  constexpr auto close_operand(operand<X, G> const& o) const {
-    if constexpr (G::value) return in.close_batched(in, o);
-    else return o.value;
-  }
-  template <class V>
-  constexpr auto close_mapped(V const& v) const {
-    return close_operand(operand<V, std::true_type>{v, {}});
-  }
-  constexpr auto open_all(auto const& y) const {
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, y);
-  }
-  constexpr auto forward(auto const&... x) const {
-    return open_all(std::apply([&](auto const&... v) { return f.forward(v...); }, close_all(std::make_tuple(x...))));
-  }
-  constexpr auto context(auto const& ctx, auto const& inputs, auto const& y) const {
-    return f.context(ctx, close_all(inputs), tree_map([&](auto const& v) { return close_mapped(v); }, y)).map([&](auto const& v) { return in.open_batched(v); });
-  }
-  constexpr auto backward(auto& ctx, auto const&... g) const {
-    auto inner = ctx.map([&](auto const& o) { return close_operand(o); });
-    auto const r = as_flat_tuple(f.backward(inner, close_mapped(g)...));
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(reduced<Flag::value>(std::get<K>(r))...); }(std::index_sequence_for<Flag...>{});
-  }
-  /// A cotangent for an operand that was not mapped is the sum over the batch; one for a mapped operand has the batch in front.
-  template <bool WasMapped, class V>
-  constexpr auto reduced(V const& v) const {
-    if constexpr (is_none<V>) return v;
-    else if constexpr (WasMapped) return materialize(in.open_batched(v), in.n);
-    else return sum(materialize(in.open_batched(v), in.n), axis<0>);
-  }
-  constexpr auto jvp(auto& ctx, auto const&... t) const {
-    auto inner = ctx.map([&](auto const& o) { return close_operand(o); });
-    return open_all(std::apply([&](auto const&... v) { return f.jvp(inner, v...); }, close_all(std::make_tuple(t...))));
-  }
-};
-template <class T>
-constexpr bool is_tracked(T const& t) {
-  if constexpr (is_none<std::remove_cvref_t<decltype(t.slot)>>) return false;
-  else return t.slot != nullptr;
+/// Does an opened operand have part in the derivative at this level?
+template <class O>
+constexpr bool is_wanted(O const& o) {
+  if constexpr (requires { o.tangent; }) return !is_none<std::remove_cvref_t<decltype(o.tangent)>>;
+  else if constexpr (is_none<std::remove_cvref_t<decltype(o.slot)>>) return false;
+  else return o.slot != nullptr;
+}
+/// A cotangent as the operand has it: summed to its shape where it is wider, of its dtype.
+template <class D, class V>
+constexpr auto fitted(D const& d, V const& v) {
+  if constexpr (is_none<D> || !value<V>) return d;
+  else return unmatch(d, v);
 }
 template <class D>
 constexpr auto tangent_or_zeros(D const& d) {
@@ -175,11 +133,39 @@ struct vmap_info {
   random_policy randomness = random_policy::error;
 };
 
-/// A call of a custom function on static values: what interpreters process. Tensors have theirs in `boxed_custom_function.hpp`.
+namespace detail {
+template <class R>
+inline constexpr bool returns_two = requires { requires std::tuple_size<R>::value == 2; };
+template <class R>
+constexpr void check_two_returns(R const&) {
+  static_assert(returns_two<R>, "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
+}
+/// Static results of a function's own `vmap`, each with the batch in front: a flag for all, or one for each, tells by its type, or by being true, which have it already.
+template <class Y, class F, class N>
+constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
+  if constexpr (is_tree_node<F>) {
+    constexpr bool fits = [] {
+      if constexpr (is_tree_node<Y>) return std::tuple_size_v<Y> == std::tuple_size_v<F>;
+      else return false;
+    }();
+    static_assert(fits, "varve: vmap of a custom function returned results and flags of incompatible structure; return one flag, or one for each result");
+    if constexpr (fits) return tree_map([&](auto const& v, auto const& flag) { return with_batches(v, flag, n); }, y, mapped);
+    else return y; // one message is enough
+  } else if constexpr (is_tree_node<Y>) {
+    return tree_map([&](auto const& v) { return with_batches(v, mapped, n); }, y);
+  } else if constexpr (is_none<F> || std::is_same_v<F, std::false_type>) {
+    return materialize(operand<Y, std::false_type>{y, {}}, n);
+  } else {
+    if (!mapped) refuse::argument_is_invalid("vmap of a custom function", "static results without the batch are told by their type: none, or std::false_type");
+    return y;
+  }
+}
+} // namespace detail
+
+/// A call of a custom function on static values: what interpreters process, and what the rules below are written in. Tensors have theirs in `boxed_custom_function.hpp`.
 template <class Derived, class F>
 struct custom_function_call {
   using tag = custom_function_t;
-  using function = Derived;
   [[no_unique_address]] F f;
   static constexpr char const* name() { return custom_function_t::op_name; }
 
@@ -188,82 +174,100 @@ struct custom_function_call {
     if constexpr (top_level<X...> > 0) return innermost(x...).process(*this, x...);
     else return f.forward(x...);
   }
-  template <class G>
-  static constexpr auto with(G const& g) {
-    return custom_function_call<Derived, G>{g};
+  /// What `setup_context` leaves, told of opened operands and bare results.
+  template <class Y, class... O>
+  constexpr auto context(Y const& y, O const&... o) const {
+    function_context<sizeof...(O)> ctx;
+    ctx.needs_input_grad = {detail::is_wanted(o)...};
+    auto const c = f.context(ctx, std::make_tuple(o.primal...), y);
+    static_assert(c.dirty_operands == 0, "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
+    return c;
+  }
+  template <class I, class C, class Y, class... O>
+  constexpr auto record(I const& in, C const& c, Y const& y, O const&... t) const {
+    return in.record_hop(in, *this, y, c, t...);
+  }
+  template <class C, class... O>
+  constexpr auto tangent(C const& c, O const&... d) const {
+    C mine = c;
+    return f.jvp(mine, detail::tangent_or_zeros(d)...);
+  }
+  /// Results as the caller gets them: those without derivative are bare.
+  template <class C, class Y, class Z, class... X>
+  static constexpr auto results(C const&, Y const& bare, Z const& closed, X const&...) {
+    constexpr unsigned constant = C::constant_results;
+    if constexpr (constant == 0) return closed;
+    else if constexpr (!is_tree_node<Y>) return bare;
+    else return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        if constexpr (constant >> I & 1) return std::get<I>(bare);
+        else return std::get<I>(closed);
+      };
+      return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
+    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
+  }
+  /// The function mapped, of operands with the batch in front where they are mapped; results have it there too.
+  template <class I, class... V, class... Flag>
+  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
+    detail::check_vmap_support<Derived>();
+    if constexpr (detail::has_own_vmap<Derived>) {
+      auto const r = Derived::vmap(vmap_info{to_dims(in.n)[0]}, std::tuple<Flag...>{}, o.value...);
+      detail::check_two_returns(r);
+      if constexpr (detail::returns_two<std::remove_const_t<decltype(r)>>) return detail::with_batches(std::get<0>(r), std::get<1>(r), in.n);
+      else return r; // one message is enough
+    } else {
+      using M = detail::mapped_function<F, detail::static_batch<I, Flag...>>;
+      return custom_function_call<Derived, M>{M{f, {in}}}(o.value...);
+    }
+  }
+  template <class Y, class Z, class... X>
+  static constexpr auto same_objects(Y const&, Z const& closed, X const&...) {
+    return closed;
   }
 };
 template <class D, class F>
 inline constexpr bool is_hop<custom_function_call<D, F>> = true;
 
-/// How each interpreter takes a custom function.
+/// How each interpreter takes a custom function. One text for both worlds: a call says what differs.
 template <>
 struct rules<custom_function_t> {
   template <class I, class Op, class... X>
   static constexpr auto grad(I const& in, Op const& op, X const&... x) {
     return [&](auto const&... t) {
       auto const y = op(t.primal...);
-      function_context<sizeof...(X)> ctx;
-      ctx.needs_input_grad = {detail::is_tracked(t)...};
-      auto const c = op.f.context(ctx, std::make_tuple(t.primal...), y);
-      static_assert(c.dirty_operands == 0, "varve: a custom function that writes into its operands (mark_dirty) works on tensors only");
-      return constants_as_they_are<c.constant_results>(in.record_hop(in, op, y, c, t...), y);
+      auto const c = op.context(y, t...);
+      return op.results(c, y, op.record(in, c, y, t...), x...);
     }(in.open_tracked(x)...);
   }
-  /// Cotangents of all operands.
-  template <class Op, class C, class X, class... G>
-  static constexpr auto pull(Op const& op, C const& ctx, X const&, G const&... g) {
+  /// Cotangents of all operands, of their shapes and dtypes (AF-11).
+  template <class Op, class C, class... X, class... G>
+  static constexpr auto pull(Op const& op, C const& ctx, std::tuple<X...> const& x, G const&... g) {
     C mine = ctx;
     auto const r = detail::as_flat_tuple(op.f.backward(mine, g...));
-    constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == std::tuple_size_v<X>;
+    constexpr bool fits = std::tuple_size_v<std::remove_const_t<decltype(r)>> == sizeof...(X);
     static_assert(fits, "varve: backward of a custom function must return one gradient for each argument of forward (none for those that have none)");
-    if constexpr (fits) return r;
-    else return X{}; // one message is enough
+    if constexpr (fits) return tree_map([](auto const& d, auto const& v) { return detail::fitted(d, v); }, r, x);
+    else return x; // one message is enough
   }
   template <class I, class Op, class... X>
   static constexpr auto jvp(I const& in, Op const& op, X const&... x) {
     return [&](auto const&... d) {
       auto const y = op(d.primal...);
-      function_context<sizeof...(X)> ctx;
-      ctx.needs_input_grad = {!is_none<std::remove_cvref_t<decltype(d.tangent)>>...};
-      auto c = op.f.context(ctx, std::make_tuple(d.primal...), y);
-      auto const t = op.f.jvp(c, detail::tangent_or_zeros(d)...);
-      return constants_as_they_are<c.constant_results>(tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, t), y);
+      auto const c = op.context(y, d...);
+      return op.results(c, y, tree_map([&](auto const& v, auto const& dv) { return in.close_dual(in, v, dv); }, y, op.tangent(c, d...)), x...);
     }(in.open_dual(x)...);
   }
   template <class I, class Op, class... X>
   static constexpr auto vmap(I const& in, Op const& op, X const&... x) {
-    using D = typename Op::function;
-    detail::check_vmap_support<D>();
-    return [&]<class... V, class... Flag>(operand<V, Flag> const&... o) {
-      auto const close = [&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); };
-      if constexpr (detail::has_own_vmap<D>) {
-        // Mapped operands have the batch in front; results must have it there too.
-        auto const r = D::vmap(vmap_info{to_dims(in.n)[0]}, std::tuple<Flag...>{}, o.value...);
-        return tree_map(close, r.first);
-      } else {
-        return tree_map(close, op.with(detail::mapped_function<decltype(op.f), I, Flag...>{op.f, in})(o.value...));
-      }
+    return [&](auto const&... o) {
+      auto const y = op.mapped(in, o...);
+      return op.same_objects(y, tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}}); }, y), x...);
     }(in.open_batched(x)...);
   }
   /// A mode is given the call whole.
   template <class I, class Op, class... X>
   static constexpr auto mode(I const& in, Op const& op, X const&... x) {
     return tree_map([&](auto const& v) { return in.close(in, v); }, in.mode->process(op, in.open_plain(x)...));
-  }
-
-private:
-  template <unsigned Constant, class C, class Y>
-  static constexpr auto constants_as_they_are(C const& closed, Y const& y) {
-    if constexpr (Constant == 0) return closed;
-    else if constexpr (!is_tree_node<Y>) return y;
-    else return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const pick = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        if constexpr (Constant >> I & 1) return std::get<I>(y);
-        else return std::get<I>(closed);
-      };
-      return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
-    }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   }
 };
 

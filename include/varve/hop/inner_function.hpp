@@ -14,6 +14,16 @@ constexpr auto full_tangent(D const& d) {
   else return d.tangent;
 }
 
+/// Do traced values stand beside static ones?
+template <class... V>
+inline constexpr bool some_traced = (traced_value<V> || ...) && !(traced_value<V> && ...);
+/// A static value, numbers included, as a constant of the trace that others belong to.
+template <class X, class... O>
+constexpr decltype(auto) all_traced(X const& x, O const&... others) {
+  if constexpr ((traced_value<O> || ...) && !traced_value<X>) return as_traced(x, others...);
+  else return (x);
+}
+
 /// Runs a function on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
 template <class I, class F>
 struct dual_fn {
@@ -82,7 +92,7 @@ struct batched_fn {
       if constexpr (decltype(flag)::value) return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
       else return v;
     };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(v), in.n); }, f(close(Flag{}, x)...));
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); }, f(close(Flag{}, x)...));
   }
 };
 

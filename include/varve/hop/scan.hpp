@@ -165,8 +165,7 @@ struct scan_call {
   template <class First, class... V>
   constexpr auto operator()(First const& first, V const&... v) const {
     if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
-    else if constexpr (top_level<First, V...> > 0 && detail::meets_trace<First, V...>)
-      return (*this)(detail::beside_trace(first, first, v...), detail::beside_trace(v, first, v...)...);
+    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
     else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
     else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
     else return run(detail::pack(detail::plain(first), detail::plain(v)...));
@@ -239,22 +238,33 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
 }
 
+/// ... in segments: defined in scan_in_segments.hpp.
+template <index_t Segment, class F, class Init, class Xs>
+constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse);
 /// The door to the boxed operator: defined in boxed_scan.hpp.
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse);
 } // namespace detail
 
+/// The number of steps in a segment of a `scan` chosen as the root of the number of all.
+inline constexpr index_t sqrt_segments = -1;
+
 /// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling `f(carry, x)` with what is carried,
 /// at first `init`, and one row of each; f gives the pair of what is carried on, a tree of the structure, shapes and dtypes of `init`, and a tree of
 /// outputs (or `none`), which are stacked along a new dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>`
-/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps
-/// are kept, and a scan the other way pulls through them. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is
-/// one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it took, lengths that differ
-/// or are 0, on tensors also a step that writes into its operands. (SC-1..4)
-template <int Dim = 0, class F, class Init, class Xs>
+/// for `xs` only counts (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of all steps are
+/// kept, and a scan the other way pulls through them. With `Segment` = k, those before every k-th step only, and each segment is run again when the
+/// gradient comes to it: n / k + k of them at once; `sqrt_segments` chooses k = √n. Values of transforms that f captures come in by `closure(f,
+/// captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
+/// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
+template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
-  if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
+  if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
+    return detail::scan_in_segments<Segment>(
+        f, init, tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, xs), reverse);
+  else if constexpr (Segment != 0) return detail::scan_in_segments<Segment>(f, init, xs, reverse);
+  else if constexpr (detail::tree_is_dynamic<Init>() || detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<captures>())
     return detail::scan_on_tensors<Dim>(f, init, xs, reverse);
   else return detail::scan_of_values<Dim>(f, init, xs, reverse);
 }
@@ -262,3 +272,4 @@ constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = f
 } // namespace varve
 
 #include <varve/hop/boxed_scan.hpp> // the same operator on tensors
+#include <varve/hop/scan_in_segments.hpp>

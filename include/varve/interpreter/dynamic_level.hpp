@@ -65,13 +65,22 @@ struct dynamic_level {
   static constexpr int level = 0;
   layer* self = nullptr;
 
+  /// Finds the payload of a view anew; null where values have none.
+  void (*refresh)(tensor const& view) = nullptr;
+
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
+  /// A value of this level, with its payload as it is after writes into the memory it is a view of.
+  tensor const& fresh(tensor const& t) const {
+    if (t.base().defined() && t.is_overtaken()) [[unlikely]]
+      refresh(t);
+    return t;
+  }
 
   boxed_dual open_dual(boxed_args const& x) const {
     boxed_dual d;
     for (auto const& t : x) {
       d.primal.push_back(mine(t) ? t.inner() : t);
-      d.tangent.push_back(mine(t) ? t.extra() : tensor());
+      d.tangent.push_back(mine(t) ? fresh(t).extra() : tensor());
     }
     return d;
   }
@@ -108,7 +117,7 @@ struct dynamic_level {
     boxed_tracked r{&x, {}, false};
     for (auto const& t : x) {
       bool const m = mine(t);
-      r.any = r.any || (m && t.history());
+      if (m && fresh(t).history()) r.any = true;
       r.primal.push_back(m ? t.inner() : t);
     }
     return r;
@@ -126,7 +135,7 @@ struct dynamic_level {
     edge const* edges[saved_values::most];
     edge const* any = nullptr;
     for (int i = 0; i < of.size(); ++i) {
-      edges[i] = mine(of[i]) && of[i].history() ? &of[i].history() : nullptr;
+      edges[i] = mine(of[i]) && fresh(of[i]).history() ? &of[i].history() : nullptr;
       if (edges[i]) any = edges[i];
     }
     if (!any) return;
@@ -137,7 +146,22 @@ struct dynamic_level {
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
   static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
-    if (this_thread_state.grad_mode) static_cast<dynamic_level*>(l.object)->write_down(op, y, of, below);
+    auto const& in = *static_cast<dynamic_level*>(l.object);
+    bool const on = this_thread_state.grad_mode;
+    if (on) in.write_down(op, y, of, below);
+    in.link(op, y, of[0], on);
+  }
+  /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
+  template <class Y>
+  void link(boxed_op const& op, Y& y, tensor const& of, bool recording) const {
+    if (!mine(of) || !y.shares_storage(of)) return;
+    detail::view_origin origin = of.origin();
+    if (!mine(y)) {
+      if (recording || !op.table->differentiable) return;
+      y = tracked_value(y, {});
+      origin = detail::view_origin::no_grad;
+    }
+    y.set_base(of.base().defined() ? of.base() : of, origin);
   }
   /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
   bool records() const { return self->grad_mode; }

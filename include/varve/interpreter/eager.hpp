@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/spin_lock.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
 
 namespace varve {
@@ -12,11 +13,20 @@ VARVE_NOINLINE inline void change_history(tensor const& t, edge e) {
   t.set_history(static_cast<edge&&>(e));
   if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
 }
-/// An eager tensor's history, found anew when its base was written into since (AG-15).
+/// Threads that share a view find its history one at a time.
+inline constinit spin_lock finding_histories;
+VARVE_COLD inline void find_history(tensor const& t) {
+  edge old; // let go outside of the lock: what a graph holds may be the user's
+  spin_lock::held const on(finding_histories);
+  if (!t.is_overtaken()) return;
+  old = t.history();
+  change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(t.base(), t));
+}
+/// An eager tensor's history, found anew when its base was written into since (AG-15). Threads may ask for it at once.
 inline edge const& eager_history(tensor const& t) {
   tensor const& base = t.base();
-  if (base.defined() && base.history() && t.is_overtaken()) [[unlikely]]
-    change_history(t, autograd_kernels.load(std::memory_order_acquire)->history_of_view(base, t));
+  if (base.defined() && base.history() && !t.is_wrapped() && t.is_overtaken()) [[unlikely]]
+    find_history(t);
   return t.history();
 }
 /// Lowers below autograd: what a recorded call runs.
@@ -80,15 +90,17 @@ inline void check_write(char const* op, tensor const& x) {
     case view_origin::custom: refuse_write(op, "a view that a custom function returned is written into; clone it in the function's forward");
     default: break;
   }
-  if (!x.base().is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+  tensor const* memory = &x.base();
+  while (memory->is_wrapped()) memory = &memory->inner();
+  if (!memory->is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
-/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15).
-inline void rebase(tensor const& self, edge const& written, int target = 0) {
-  autograd_hooks const& hooks = *autograd_kernels.load(std::memory_order_acquire);
+/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15). `views` finds these.
+template <class Views>
+void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
   tensor const& base = self.base();
   if (!base.defined()) return change_history(self, written);
-  change_history(base, hooks.history_of_base(base, edge(base.history()), self, written.to(), target));
-  change_history(self, hooks.history_of_view(base, self));
+  change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
+  change_history(self, views.history_of_view(base, self));
 }
 /// A recorded call of an operator that writes into its first operand.
 VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
@@ -116,7 +128,7 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   auto* const n = operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; }, true);
   if (this_thread_state.anomaly) [[unlikely]]
     autograd_kernels.load(std::memory_order_acquire)->note(*n);
-  rebase(self, edge_to(n));
+  rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
   return y;
 }
 /// ... a call whose result is there, by the same text.

@@ -56,7 +56,7 @@ public:
     return tensor::wrap(y, layer_->id, layer_->level, {}, {}, logical.erase(0));
   }
   /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
-  tensor tangent(tensor const& t) const { return owns(t) ? tensor(t.extra()) : tensor(); }
+  tensor tangent(tensor const& t) const { return owns(t) ? tensor(fresh(t).extra()) : tensor(); }
   tensor wrap(tensor const& y, tensor const& tangent) const { return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y; }
   /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is none. Operands this layer does not track are
   /// not asked for; without any that it tracks, y comes back as it is.
@@ -64,6 +64,7 @@ public:
   tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
 
 private:
+  tensor const& fresh(tensor const& t) const { return t.base().defined() ? static_cast<dynamic_level const*>(layer_->object)->fresh(t) : t; }
   layer* layer_;
 };
 
@@ -73,7 +74,7 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
   std::vector<edge> edges;
   bool any = false;
   for (auto const& t : operands) {
-    edges.push_back(owns(t) ? t.history() : edge());
+    edges.push_back(owns(t) ? fresh(t).history() : edge());
     any = any || edges.back();
   }
   if (!any || !layer_->grad_mode || !is_floating(y.dtype())) return y;

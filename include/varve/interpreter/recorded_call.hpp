@@ -142,14 +142,32 @@ struct operator_node : grad_node {
   }
   /// A saved value as it was, or an error that says what overtook it.
   tensor unpacked(saved_value const& s) {
-    if (s.packed) [[unlikely]]
-      return s.packed->unpack();
+    if (s.packed) [[unlikely]] {
+      // What hooks give back has the history that the value had.
+      tensor t = s.packed->unpack();
+      if (!this_thread_state.grad_mode || !is_floating(t.dtype()) || t.is_wrapped()) return t;
+      edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+      t = t.alias();
+      if (e) t.set_history(static_cast<edge&&>(e));
+      return t;
+    }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
+  }
+  static boxed_args saved_of(grad_node& n) {
+    auto& self = static_cast<operator_node&>(n);
+    boxed_args r;
+    for (int k = 0; k < self.kept; ++k) {
+      saved_value const& s = self.saved()[k];
+      if (!s.checked) continue;
+      if (self.released) refuse_released(self.table->name);
+      r.push_back(self.unpacked(s));
+    }
+    return r;
   }
   static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
     auto& self = static_cast<operator_node&>(n);
@@ -211,7 +229,7 @@ struct operator_node : grad_node {
     std::strcpy(out + k, "Backward0");
   }
 };
-inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of};
+inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
 
 /// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
 template <class F>
@@ -234,6 +252,15 @@ struct function_node : grad_node {
     }
     return self.pullback(g, wanted);
   }
+  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
+    if constexpr (requires(F const& f) { f.saved(); }) {
+      auto& self = static_cast<function_node&>(n);
+      if (self.released) refuse_released(self.label.c_str());
+      return self.pullback.saved();
+    } else {
+      return {};
+    }
+  }
   static void release(grad_node& n) {
     auto& self = static_cast<function_node&>(n);
     self.released = true;
@@ -249,7 +276,7 @@ struct function_node : grad_node {
   }
 };
 template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of};
+inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
 /// Records a function of operands with the given edges; the node is the caller's to share.
 template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {

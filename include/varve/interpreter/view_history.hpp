@@ -7,13 +7,20 @@
 /// Writing into views: what their histories, and that of their base, become (AG-15).
 namespace varve::detail {
 
-/// A view as a region of its base: strides, and the offset of its first element.
+/// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as slices have it: mapped dimensions stand in front.
 inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
-  if (!base.is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
-  layout const l = view.where();
-  dims strides = l.strides;
-  strides.n = l.sizes.n;
-  return {strides, dims{l.offset - base.where().offset}};
+  tensor const *b = &base, *v = &view;
+  int mapped = 0;
+  while (b->is_wrapped() && v->is_wrapped()) {
+    mapped += b->inner().dim() - b->dim();
+    b = &b->inner();
+    v = &v->inner();
+  }
+  if (!b->is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
+  layout const l = v->where();
+  dims strides;
+  for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
+  return {strides, dims{l.offset - b->where().offset}};
 }
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {
@@ -51,6 +58,27 @@ edge history_of_base(T const& base, edge const& old, T const& view, grad_node* w
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
   // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
   return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));
+}
+/// What `rebase` asks, at a level of `grad`; eager autograd has the same behind pointers.
+template <class T = tensor>
+struct level_views {
+  static edge history_of_view(T const& base, T const& view) { return detail::history_of_view<T>(base, view); }
+  static edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) { return detail::history_of_base<T>(base, old, view, written, target); }
+};
+/// The tangent of a view, from that of its base; and that of the base, after that of a view has changed (AG-28).
+template <class T = tensor>
+T tangent_of_view(T const& base, T const& view) {
+  if (!base.extra().defined()) return {};
+  auto const [strides, offset] = region_of(base, view);
+  return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
+}
+template <class T = tensor>
+void change_tangent(T const& self, T const& tangent) {
+  if (T const base = self.base(); base.defined()) {
+    auto const [strides, offset] = region_of(base, self);
+    base.set_extra(as_strided_scatter(T(contiguous(static_cast<T const&>(base.extra()))), tangent, strides, offset));
+  }
+  self.set_extra(tangent);
 }
 
 } // namespace varve::detail

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/dynamic_level.hpp>
+#include <varve/interpreter/view_history.hpp>
 #include <varve/op/clone.hpp>
 
 /// @file
-/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the transform knows of the value changes with it. What has no
-/// part in the transform cannot take a value of it (FS-7, TR-5), and memory that other values share would be overtaken unseen: both are refused before anything is written.
+/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the transform knows of the value, of the value that it is a view
+/// of and of other views changes with it, as eagerly (AG-15). What has no part in the transform cannot take a value of it (FS-7, TR-5): that is refused before anything is written.
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
@@ -18,16 +19,21 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
     refuse_write_at_level(op, l.kind, maps ? "a value that is not mapped cannot be written with a mapped one; use the functional operator"
                                            : "a captured tensor, which the transform does not see, cannot be written with a value that it does; pass the tensor as an argument, or use the functional operator");
   }
-  tensor const* inside = &x[0];
-  while (inside->is_wrapped()) inside = &inside->inner();
-  if (std::strcmp(l.kind, "vmap") != 0 && inside->has_data() && !inside->has_own_memory()) refuse_write_at_level(op, l.kind, "the value is a view or has views; inside of a transform these cannot be written into: use the functional operator");
 }
-/// The operands as they were before the write.
+/// How the payload of a view is found after its base was written into.
+template <class I>
+inline constexpr void (*refresh_of)(tensor const&) = nullptr;
+template <class Lv>
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v)); };
+template <class Lv>
+inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
+
+/// The operands as they were before the write, those of them that are asked for.
 template <class T = tensor>
-boxed_args kept_before(boxed_args const& x) {
+boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
   boxed_args before = x;
   for (int i = 0; i < x.size(); ++i)
-    if (x[i].is(x[0])) before[i] = T(clone(static_cast<T const&>(x[i])));
+    if ((which >> i & 1) && x[i].shares_storage(x[0])) before[i] = T(clone(static_cast<T const&>(x[i])));
   return before;
 }
 
@@ -40,16 +46,21 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
   if (!any) return op(t.primal);
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
-  if (self.history() && self.history().to()->type->is_leaf)
-    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of grad is a leaf and cannot be written into; write into a value computed from it, as mul(x, 1)").c_str());
-  if (!t.any || !in.records()) return op(t.primal), self;
-  boxed_args const before = kept_before<>(t.primal);
-  auto const edge_of = [&](int i) { return in.mine(x[i]) && x[i].history() ? &x[i].history() : nullptr; };
+  for (tensor const* v : {&self, &self.base()})
+    if (v->defined() && v->history() && v->history().to()->type->is_leaf)
+      throw autograd_error((std::string("varve: ") + op.name() + ": an argument of grad is a leaf; neither it nor a view of it can be written into. Write into a value computed from it, as clone(x)").c_str());
+  bool const tracked = t.any || (self.base().defined() && self.base().history());
+  if (!tracked || !in.records()) return op(t.primal), self;
+  check_write(op.name(), self);
   edge edges[saved_values::most];
-  for (int i = 0; i < x.size(); ++i)
-    if (edge const* const e = edge_of(i)) edges[i] = *e;
+  unsigned keep = 0;
+  for (int i = 0; i < x.size(); ++i) {
+    if (in.mine(x[i])) edges[i] = x[i].history();
+    if (edges[i]) keep |= op.table->saved.of[i];
+  }
+  boxed_args const before = kept_before<>(t.primal, keep);
   tensor const y = op(t.primal);
-  self.set_history(edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
+  rebase(level_views<dependent<tensor, Lv>>{}, self, edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
   return self;
 }
 /// Of pairs: the tangent changes with the value.
@@ -60,9 +71,10 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   for (auto const& v : x) any = any || in.mine(v);
   if (!any) return op(d.primal);
   check_write_at_level(*in.self, op, x);
+  check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
   tensor const y = op(d.primal);
-  x[0].set_extra(tangent(op, y.is_wrapped() ? y : y.alias(), before));
+  change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, y.is_wrapped() ? y : y.alias(), before));
   return x[0];
 }
 /// Of slices: the memory of all is written at once.

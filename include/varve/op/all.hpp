@@ -37,4 +37,5 @@
 #include <varve/op/sum.hpp>
 #include <varve/op/tanh.hpp>
 #include <varve/op/to.hpp>
+#include <varve/op/unbind.hpp>
 #include <varve/op/where.hpp>

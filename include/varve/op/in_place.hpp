@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/tensor_dispatch.hpp>
+#include <varve/op/abs.hpp>
+#include <varve/op/clamp.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/exp.hpp>
 #include <varve/op/full_like.hpp>
@@ -33,6 +35,8 @@ inline constexpr struct mul__t : in_place<mul__t> { static constexpr auto op_nam
 inline constexpr struct div__t : in_place<div__t> { static constexpr auto op_name = "div_"; } div_{};
 inline constexpr struct neg__t : in_place<neg__t> { static constexpr auto op_name = "neg_"; } neg_{};
 inline constexpr struct exp__t : in_place<exp__t> { static constexpr auto op_name = "exp_"; } exp_{};
+inline constexpr struct log__t : in_place<log__t> { static constexpr auto op_name = "log_"; } log_{};
+inline constexpr struct abs__t : in_place<abs__t> { static constexpr auto op_name = "abs_"; } abs_{};
 inline constexpr struct sin__t : in_place<sin__t> { static constexpr auto op_name = "sin_"; } sin_{};
 inline constexpr struct cos__t : in_place<cos__t> { static constexpr auto op_name = "cos_"; } cos_{};
 inline constexpr struct tanh__t : in_place<tanh__t> { static constexpr auto op_name = "tanh_"; } tanh_{};
@@ -158,6 +162,10 @@ struct rules<neg__t> : detail::mutation<neg_t> {};
 template <>
 struct rules<exp__t> : detail::mutation<exp_t> {};
 template <>
+struct rules<log__t> : detail::mutation<log_t> {};
+template <>
+struct rules<abs__t> : detail::mutation<abs_t> {};
+template <>
 struct rules<sin__t> : detail::mutation<sin_t> {};
 template <>
 struct rules<cos__t> : detail::mutation<cos_t> {};
@@ -183,6 +191,28 @@ inline constexpr struct zero__t {
     return copy_(x, 0);
   }
 } zero_{};
+/// Every element limited to [min, max]; either bound may be `none` (`clamp`).
+inline constexpr struct clamp__t {
+  template <value X, class Lo, class Hi = none_t>
+  X const& operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+    return copy_(x, clamp(x, low, high));
+  }
+} clamp_{};
+/// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which rises by one (`Tensor.set_`, DT-7). The dtypes must be the
+/// same (`dtype_error`). It has no derivative: where operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused.
+inline constexpr struct set__t {
+  tensor const& operator()(tensor const& x, tensor const& y) const {
+    if (x.is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_ was called inside of a transform, with a value seen through it; use copy_");
+    if (!x.has_data() || !y.has_data()) throw dtype_error("varve: set_: both tensors must have memory of their own");
+    if (x.dtype() != y.dtype()) throw dtype_error((std::string("varve: set_: a tensor of ") + name(x.dtype()) + " cannot take memory of " + name(y.dtype())).c_str());
+    if (this_thread_state.grad_mode && !this_thread_inference && (x.requires_grad() || y.requires_grad()))
+      throw autograd_error("varve: set_ has no derivative, and was called with a tensor that requires grad, in grad mode; call it under no_grad, or use copy_");
+    if (x.is_inference() && !this_thread_inference) throw autograd_error("varve: set_: a tensor made in inference mode cannot be written into outside of it; clone it first");
+    x.take_memory_of(y);
+    x.bump_version();
+    return x;
+  }
+} set_{};
 
 inline tensor rules<clone_t>::make(attributes const&, tensor const& x) { return detail::contiguous_copy(x); }
 

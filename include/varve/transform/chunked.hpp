@@ -8,7 +8,7 @@
 
 namespace varve {
 
-/// How many slices `vmap`, or rows `jacrev`, works on at once: `vmap(f, chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
+/// How many slices `vmap`, rows `jacrev`, or columns `jacfwd` and `hessian`, work on at once: `vmap(f, chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
 struct chunk_size {
   index_t n;
   explicit chunk_size(index_t size) : n(size) {
@@ -94,6 +94,20 @@ auto jacrev(F f, chunk_size c) {
     auto const rows = vmap([&](auto const& e) { return std::get<0>(run.second(e)); }, c)(detail::basis(run.first));
     return detail::reshape_to(rows, detail::concat(run.first.sizes(), x.sizes()));
   };
+}
+
+/// `jacfwd(f, chunk_size{k})`: f is pushed forward along k unit vectors at a time (TR-19).
+template <class F>
+auto jacfwd(F f, chunk_size c) {
+  return [f, c](auto const& x, auto const&... rest) {
+    auto const column = [&](auto const& e) { return jvp([&](auto const& v) { return f(v, rest...); }, std::tuple(x), std::tuple(e)).second; };
+    return detail::as_columns(vmap(column, in_dims<0>, out_dims<-1>, c)(detail::basis(x)), x);
+  };
+}
+/// `hessian(f, chunk_size{k})`: `jacfwd(jacrev(f, k), k)`.
+template <class F>
+auto hessian(F f, chunk_size c) {
+  return jacfwd(jacrev(f, c), c);
 }
 
 } // namespace varve

@@ -17,11 +17,14 @@ struct interpreter_layer : layer {
     keys = I::keys;
     interpreter.self = this;
     object = static_cast<dynamic_level*>(&interpreter);
+    interpreter.refresh = refresh_of<I>;
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor {
       auto const& in = static_cast<interpreter_layer&>(l).interpreter;
       if (op.table->kind == op_kind::mutation) [[unlikely]]
         return write_at(in, op, x);
-      return in.process(op, x);
+      tensor y = in.process(op, x);
+      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      return y;
     };
     pushed::name(*this, stack);
   }
@@ -102,7 +105,7 @@ public:
     if constexpr (std::is_same_v<Y, tensor>) {
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
       detail::require_floating(y, "grad of a function");
-      if (!mine(y) || !y.history()) return;
+      if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<> pass(false);
       pass.seed(y.history(), ones_like(y.inner()));
       pass.run();
@@ -116,7 +119,7 @@ public:
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
             tensor const cotangent = detail::as_tensor(c);
             if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
-            if (mine(y) && y.history()) pass.seed(y.history(), cotangent);
+            if (mine(y) && layer_.interpreter.fresh(y).history()) pass.seed(y.history(), cotangent);
           }
           return y;
         },
@@ -169,7 +172,7 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? y.extra() : tensor(zeros_like(y));
+    return layer_.interpreter.mine(y) ? layer_.interpreter.fresh(y).extra() : tensor(zeros_like(y));
   }
   template <number Y>
   tensor primal(Y y) const {

@@ -29,6 +29,16 @@ inline constexpr auto concat = [](dims const& a, dims const& b) {
   for (int k = 0; k < b.n; ++k) r.push_back(b[k]);
   return r;
 };
+/// Tangents along the unit vectors of x, stacked last, as Jacobians.
+template <class Y, class X>
+constexpr auto as_columns(Y const& tangents, X const& x) {
+  return tree_map(
+      [&](auto const& c) {
+        auto const rows = on_dims([](dims const& s) { return s.sub(0, s.n - 1); }, shape_of(c));
+        return reshape_to(c, on_dims(concat, rows, shape_of(x)));
+      },
+      tangents);
+}
 } // namespace detail
 
 /// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors. One pass per element of x. TR-19.
@@ -42,12 +52,7 @@ struct jacfwd_function {
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
     auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
-    return tree_map(
-        [&](auto const& c) {
-          auto const rows = on_dims([](dims const& s) { return s.sub(0, s.n - 1); }, shape_of(c));
-          return detail::reshape_to(c, on_dims(detail::concat, rows, shape_of(x)));
-        },
-        columns);
+    return detail::as_columns(columns, x);
   }
 };
 template <class F>

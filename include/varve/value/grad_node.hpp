@@ -23,6 +23,8 @@ struct grad_node_type {
   void (*name)(grad_node const& self, char* out);
   /// Is it where gradients are collected, and no recorded call?
   bool is_leaf = false;
+  /// What was saved for the backward pass, as that would find it; null where a kind saves nothing.
+  boxed_args (*saved)(grad_node& self) = nullptr;
 };
 
 /// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.

@@ -130,7 +130,9 @@ public:
   void set_history(edge e) const;
   /// The tensor that this is a view of; undefined when it is none.
   tensor const& base() const;
-  /// Was the base of this view written into since its history was found?
+  /// Says of a value seen through a transform that it is a view, at its level (AG-15).
+  void set_base(tensor const& base, detail::view_origin o) const;
+  /// Was the base of this view written into since its history, or tangent, was found?
   bool is_overtaken() const;
   detail::view_origin origin() const;
   void set_origin(detail::view_origin o) const;

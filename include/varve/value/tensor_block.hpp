@@ -31,7 +31,7 @@ struct alignas(64) tensor_block {
   varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
   edge history;
   tensor base;
-  std::uint32_t seen_version = 0; // of the base, when the history of a view was found
+  std::atomic<std::uint32_t> seen_version{0}; // of the base, when the history of a view was found; stored after that
   dims sizes, strides;
   varve::storage own;
   union {
@@ -149,7 +149,10 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline void tensor::set_extra(tensor const& t) const { block_->seen.extra = t; }
+inline void tensor::set_extra(tensor const& t) const {
+  block_->seen.extra = t;
+  if (block_->base.defined()) block_->seen_version.store(version(), std::memory_order_release);
+}
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
@@ -215,7 +218,7 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
     b->base = block_->base.defined() ? block_->base : *this;
     b->origin = block_->origin;
     b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
-    b->seen_version = version();
+    b->seen_version.store(version(), std::memory_order_relaxed);
   }
   return r;
 }

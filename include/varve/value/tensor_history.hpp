@@ -9,20 +9,31 @@ namespace varve {
 inline edge const& tensor::history() const { return block_->history; }
 inline void tensor::set_history(edge e) const {
   block_->history = static_cast<edge&&>(e);
+  bool const is_view = block_->base.defined();
   if (!is_wrapped()) {
-    bool const any = block_->history || block_->base.defined();
-    block_->keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
-    block_->seen_version = version();
+    bool const any = block_->history || is_view;
+    auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
+    if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
+  if (is_view) block_->seen_version.store(version(), std::memory_order_release);
+}
+inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
+  tensor const* inside = this;
+  while (inside->is_wrapped()) inside = &inside->inner();
+  if (inside->is_inference()) return; // nothing would tell that it was written into
+  block_->base = base;
+  block_->origin = o;
+  block_->seen_version.store(version(), std::memory_order_release);
 }
 inline tensor const& tensor::base() const { return block_->base; }
-inline bool tensor::is_overtaken() const { return block_->seen_version != version(); }
+inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != version(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::requires_grad() const {
+  // The base first: another thread may just be finding the history of a view.
+  if (block_->base.defined() && !is_wrapped() && block_->base.block_->history) return true;
   if (block_->history) return true;
-  if (is_wrapped()) return inner().requires_grad();
-  return block_->base.defined() && block_->base.block_->history;
+  return is_wrapped() && inner().requires_grad();
 }
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return inner().version();

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whole programs: fused gradients beside gradients written by hand.
+#include <benchmark/benchmark.h>
+#include <varve/varve.hpp>
+
+namespace vv = varve;
+
+// ---- 1e4 steps of the Lorenz system by Runge-Kutta of order four: the gradient of the last x with respect to the initial state and the three parameters
+namespace {
+constexpr vv::index_t steps = 10000;
+constexpr double dt = 1e-3;
+
+constexpr auto lorenz = [](auto const& x, auto const& y, auto const& z, auto const& sigma, auto const& rho, auto const& beta) {
+  return std::tuple(sigma * (y - x), x * (rho - z) - y, x * y - beta * z);
+};
+constexpr auto runge_kutta = [](auto const& state, auto const& sigma, auto const& rho, auto const& beta) {
+  auto const [x, y, z] = state;
+  auto const [a1, b1, c1] = lorenz(x, y, z, sigma, rho, beta);
+  auto const [a2, b2, c2] = lorenz(x + dt / 2 * a1, y + dt / 2 * b1, z + dt / 2 * c1, sigma, rho, beta);
+  auto const [a3, b3, c3] = lorenz(x + dt / 2 * a2, y + dt / 2 * b2, z + dt / 2 * c2, sigma, rho, beta);
+  auto const [a4, b4, c4] = lorenz(x + dt * a3, y + dt * b3, z + dt * c3, sigma, rho, beta);
+  auto const next = std::tuple(x + dt / 6 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), y + dt / 6 * (b1 + 2.0 * b2 + 2.0 * b3 + b4), z + dt / 6 * (c1 + 2.0 * c2 + 2.0 * c3 + c4));
+  return std::pair(next, vv::none);
+};
+template <vv::index_t Segment>
+constexpr auto last_x = [](auto x, auto y, auto z, auto sigma, auto rho, auto beta) {
+  return std::get<0>(vv::scan<0, Segment>(vv::closure(runge_kutta, sigma, rho, beta), std::tuple(x, y, z), vv::steps<steps>).first);
+};
+
+struct vector {
+  double x, y, z;
+};
+struct parameters {
+  double sigma, rho, beta;
+};
+vector rate(vector u, parameters p) { return {p.sigma * (u.y - u.x), u.x * (p.rho - u.z) - u.y, u.x * u.y - p.beta * u.z}; }
+/// Adds the cotangents of a rate's operands, given that of the rate.
+void pull_rate(vector u, parameters p, vector g, vector& du, parameters& dp) {
+  du.x += (p.rho - u.z) * g.y + u.y * g.z - p.sigma * g.x;
+  du.y += p.sigma * g.x - g.y + u.x * g.z;
+  du.z -= u.x * g.y + p.beta * g.z;
+  dp.sigma += g.x * (u.y - u.x);
+  dp.rho += g.y * u.x;
+  dp.beta -= g.z * u.z;
+}
+vector along(vector u, double a, vector k) { return {u.x + a * k.x, u.y + a * k.y, u.z + a * k.z}; }
+struct gradient {
+  vector state;
+  parameters of;
+};
+[[gnu::noinline]] gradient by_hand(vector u, parameters p) {
+  static vector before[steps];
+  for (vector& kept : before) {
+    kept = u;
+    vector const k1 = rate(u, p), k2 = rate(along(u, dt / 2, k1), p), k3 = rate(along(u, dt / 2, k2), p), k4 = rate(along(u, dt, k3), p);
+    u = {u.x + dt / 6 * (k1.x + 2 * k2.x + 2 * k3.x + k4.x), u.y + dt / 6 * (k1.y + 2 * k2.y + 2 * k3.y + k4.y), u.z + dt / 6 * (k1.z + 2 * k2.z + 2 * k3.z + k4.z)};
+  }
+  gradient r{{1, 0, 0}, {0, 0, 0}};
+  for (vv::index_t k = steps - 1; k >= 0; --k) {
+    vector const v = before[k], k1 = rate(v, p), v2 = along(v, dt / 2, k1), k2 = rate(v2, p), v3 = along(v, dt / 2, k2), k3 = rate(v3, p), v4 = along(v, dt, k3);
+    vector const g = r.state;
+    vector g1{dt / 6 * g.x, dt / 6 * g.y, dt / 6 * g.z}, g2{dt / 3 * g.x, dt / 3 * g.y, dt / 3 * g.z}, g3 = g2, d{};
+    pull_rate(v4, p, g1, d, r.of);
+    r.state = along(r.state, 1, d), g3 = along(g3, dt, d), d = {};
+    pull_rate(v3, p, g3, d, r.of);
+    r.state = along(r.state, 1, d), g2 = along(g2, dt / 2, d), d = {};
+    pull_rate(v2, p, g2, d, r.of);
+    r.state = along(r.state, 1, d), g1 = along(g1, dt / 2, d), d = {};
+    pull_rate(v, p, g1, d, r.of);
+    r.state = along(r.state, 1, d);
+  }
+  return r;
+}
+double start = 1;
+
+void lorenz_hand(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(by_hand({start, 1, 1}, {10, 28, 8.0 / 3}));
+}
+template <vv::index_t Segment>
+void lorenz_fused(benchmark::State& state) {
+  constexpr auto f = vv::fuse(vv::grad<0, 1, 2, 3, 4, 5>(last_x<Segment>));
+  gradient const expected = by_hand({start, 1, 1}, {10, 28, 8.0 / 3});
+  if (std::abs(std::get<3>(f(start, 1.0, 1.0, 10.0, 28.0, 8.0 / 3)) / expected.of.sigma - 1) > 1e-9) state.SkipWithError("another gradient than by hand");
+  for (auto _ : state) {
+    auto g = f(start, 1.0, 1.0, 10.0, 28.0, 8.0 / 3);
+    benchmark::DoNotOptimize(g);
+  }
+}
+} // namespace
+
+BENCHMARK(lorenz_hand)->Name("bench_lorenz/hand");
+BENCHMARK(lorenz_fused<0>)->Name("bench_lorenz/fused");
+BENCHMARK(lorenz_fused<vv::sqrt_segments>)->Name("bench_lorenz/fused_segments");
+
+BENCHMARK_MAIN();

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+
+namespace varve::detail {
+
+/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
+class owner_lock {
+public:
+  owner_lock() = default;
+  owner_lock(owner_lock const&) = delete;
+  owner_lock& operator=(owner_lock const&) = delete;
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    ~held() {
+      if (!first_) return;
+      lock_.owner_.store(nullptr, std::memory_order_release);
+      lock_.owner_.notify_one();
+    }
+
+  private:
+    owner_lock& lock_;
+    bool first_;
+  };
+
+private:
+  /// Was it free, and not this thread's already?
+  bool take() {
+    static constinit thread_local char here = 0; // its address is the thread's name
+    void const* seen = nullptr;
+    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (seen == &here) return false;
+      if (seen) owner_.wait(seen, std::memory_order_relaxed);
+      seen = nullptr;
+    }
+    return true;
+  }
+  std::atomic<void const*> owner_{nullptr};
+};
+
+} // namespace varve::detail

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSL-1.0
+// Writing into views inside of transforms (semantics AG-15, AG-16, AG-28 at levels): as the same program without.
+#include "autograd_test.hpp"
+
+using namespace autograd_test;
+
+namespace {
+tensor weighed(tensor const& y) {
+  list w;
+  for (index_t k = 0; k < y.numel(); ++k) w.push_back(1 + 0.5 * static_cast<double>(k * k));
+  return vv::sum(y * y * from(w, y.sizes()));
+}
+tensor row(tensor const& t, index_t i) { return vv::select(t, 0, i); }
+tensor column(tensor const& t, index_t i) { return vv::select(t, 1, i); }
+tensor rows(tensor const& a, tensor const& b, tensor const& c) { return vv::stack(std::vector<tensor>{a, b, c}, 0); }
+
+/// Two programs of a [3, 2] value, one of which writes: under every transform and pairs of them.
+template <class W, class P>
+void same(char const* what, W const& writes, P const& plain) {
+  INFO(what);
+  numbers draw(5);
+  tensor const x = uniform({3, 2}, draw, 0.5, 2), t = uniform({3, 2}, draw), u = uniform({3, 2}, draw), xs = uniform({2, 3, 2}, draw, 0.5, 2),
+               ts = uniform({2, 3, 2}, draw);
+  list const before = elements(x);
+  auto const agree = [&](char const* transform, auto const& run) {
+    INFO(transform);
+    CHECK(difference(run(writes), run(plain), 1e-12) == "");
+  };
+  auto const scalar = [](auto const& f) { return [&f](tensor const& v) { return weighed(f(v)); }; };
+  auto const tangent = [](auto const& f) {
+    return [f](tensor const& v, tensor const& d) { return vv::jvp(f, std::tuple(v), std::tuple(d)).second; };
+  };
+  agree("value", [&](auto const& f) { return f(x); });
+  agree("eager", [&](auto const& f) {
+    tensor const l = vv::clone(x).requires_grad_();
+    weighed(f(l)).backward();
+    return l.grad();
+  });
+  agree("grad", [&](auto const& f) { return vv::grad(scalar(f))(x); });
+  agree("grad of grad", [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(vv::grad(scalar(f))(v)); })(x); });
+  agree("jvp", [&](auto const& f) { return tangent(f)(x, t); });
+  agree("jvp of jvp", [&](auto const& f) { return tangent([&](tensor const& v) { return tangent(f)(v, t); })(x, u); });
+  agree("jvp of grad", [&](auto const& f) { return tangent(vv::grad(scalar(f)))(x, t); });
+  agree("grad of jvp", [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(tangent(f)(v, t)); })(x); });
+  agree("vmap", [&](auto const& f) { return vv::vmap(f)(xs); });
+  agree("vmap of grad", [&](auto const& f) { return vv::vmap(vv::grad(scalar(f)))(xs); });
+  agree("grad of vmap", [&](auto const& f) { return vv::grad([&](tensor const& v) { return weighed(vv::vmap(f)(v)); })(xs); });
+  agree("vmap of jvp", [&](auto const& f) { return vv::vmap(tangent(f))(xs, ts); });
+  agree("jvp of vmap", [&](auto const& f) { return tangent([&](tensor const& v) { return vv::vmap(f)(v); })(xs, ts); });
+  agree("hessian", [&](auto const& f) { return vv::hessian(scalar(f))(x); });
+  agree("eager, through grad", [&](auto const& f) {
+    tensor const l = vv::clone(x).requires_grad_();
+    weighed(vv::grad(scalar(f))(l)).backward();
+    return l.grad();
+  });
+  CHECK(elements(x) == before);
+  CHECK(thread_is_clean());
+}
+} // namespace
+
+TEST_CASE("view: written inside of transforms, as the same program without", "[autograd][view][transform]") {
+  using T = tensor const&;
+  same(
+      "a row times two",
+      [](T x) {
+        tensor const y = vv::clone(x);
+        vv::mul_(row(y, 0), 2.0);
+        return y;
+      },
+      [](T x) { return rows(row(x, 0) * 2, row(x, 1), row(x, 2)); });
+  same(
+      "a row becomes a function of another",
+      [](T x) {
+        tensor const y = x * x;
+        vv::copy_(row(y, 1), vv::sin(vv::clone(row(y, 0))) * row(x, 2));
+        return y;
+      },
+      [](T x) { return rows(row(x, 0) * row(x, 0), vv::sin(row(x, 0) * row(x, 0)) * row(x, 2), row(x, 2) * row(x, 2)); });
+  same(
+      "a row times another, and an operator that reads its result",
+      [](T x) {
+        tensor const y = vv::sin(x);
+        vv::mul_(row(y, 2), row(y, 1));
+        vv::exp_(row(y, 2));
+        return y;
+      },
+      [](T x) { return rows(vv::sin(row(x, 0)), vv::sin(row(x, 1)), vv::exp(vv::sin(row(x, 2)) * vv::sin(row(x, 1)))); });
+  same(
+      "views made before, seen after",
+      [](T x) {
+        tensor const y = x * 3;
+        tensor const v = row(y, 1), other = column(y, 0);
+        vv::mul_(other, other);
+        return tensor(y * v);
+      },
+      [](T x) {
+        tensor const y = x * 3, c = column(y, 0);
+        tensor const z = vv::stack(std::vector<tensor>{c * c, column(y, 1)}, 1);
+        return tensor(z * row(z, 1));
+      });
+  same(
+      "the base is written, the view of a view is returned",
+      [](T x) {
+        tensor const y = vv::sin(x);
+        tensor const v = vv::permute(y, dims{1, 0}), w = row(v, 1);
+        vv::add_(y, x);
+        vv::mul_(w, w);
+        vv::sub_(y, 1);
+        return w;
+      },
+      [](T x) {
+        tensor const c = vv::sin(column(x, 1)) + column(x, 1);
+        return tensor(c * c - 1);
+      });
+  same(
+      "in a loop",
+      [](T x) {
+        tensor const y = x * 1;
+        for (index_t k = 1; k < 3; ++k) vv::mul_(row(y, k), row(y, k - 1));
+        return y;
+      },
+      [](T x) { return rows(row(x, 0), row(x, 0) * row(x, 1), row(x, 0) * row(x, 1) * row(x, 2)); });
+  same(
+      "by a constant",
+      [](T x) {
+        tensor const y = x * x;
+        vv::zero_(column(y, 1));
+        return y;
+      },
+      [](T x) {
+        tensor const y = x * x;
+        return tensor(vv::stack(std::vector<tensor>{column(y, 0), column(y, 0) * 0}, 1));
+      });
+}
+
+TEST_CASE("view: what may not be written inside of transforms", "[autograd][view][transform]") { // AG-14, AG-16
+  tensor const x = vec({1, 2, 3});
+  auto const at0 = [](tensor const& t) { return vv::slice(t, 0, 0, 1); };
+  auto const refused = [&](auto const& f, char const* why) {
+    CHECK_THROWS_AS(vv::grad(f)(x), vv::autograd_error);
+    CHECK_THROWS_WITH(vv::grad(f)(x), ContainsText(why));
+    CHECK(elements(x) == list{1, 2, 3});
+    CHECK(thread_is_clean());
+  };
+  refused([&](tensor const& v) { return vv::mul_(at0(v), 2), vv::sum(v); }, "leaf");
+  refused(
+      [&](tensor const& v) {
+        tensor const y = v * 1;
+        tensor const w = [&] {
+          vv::no_grad const off;
+          return at0(y);
+        }();
+        vv::mul_(w, 2);
+        return vv::sum(y);
+      },
+      "no_grad");
+  auto const in_no_grad = [&](tensor const& v) { // nothing is recorded: a constant is written
+    tensor const y = v * 1;
+    {
+      vv::no_grad const off;
+      vv::mul_(at0(y), 5);
+    }
+    return vv::sum(y * y);
+  };
+  CHECK(elements(vv::grad(in_no_grad)(x)) == list{10, 4, 6});
+  refused( // what was saved is overtaken through a view
+      [&](tensor const& v) {
+        tensor const y = v * 1, z = y * y;
+        vv::mul_(at0(y), 2);
+        return vv::sum(z);
+      },
+      "modified by an in-place operator");
+  tensor const captured = vec({5, 6, 7});
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::copy_(at0(captured), at0(v)), vv::sum(v); })(x), vv::transform_error);
+  CHECK(elements(captured) == list{5, 6, 7});
+}
+
+TEST_CASE("dual levels: writing into views of dual tensors", "[autograd][view][forward_ad]") { // AG-S22, AG-28
+  tensor const foo = vec({1, 2}), bar = vec({1, 1});
+  vv::forward_ad::dual_level const on;
+  auto const tangent = [](tensor const& t) { return vv::forward_ad::unpack_dual(t).tangent; };
+  tensor const dual = vv::forward_ad::make_dual(foo, bar);
+  tensor const view = vv::slice(dual, 0, 0, 1);
+  vv::mul_(view, 2);
+  CHECK(elements(tangent(dual)) == list{2, 1});
+  CHECK(elements(tangent(view)) == list{2});
+  CHECK_FALSE(tangent(foo).defined());
+  CHECK(elements(bar) == list{1, 1});
+  CHECK(elements(foo) == list{2, 2}); // the same memory
+  vv::add_(dual, dual);
+  CHECK(elements(tangent(view)) == list{4});
+  tensor const free = vv::detach(dual); // no differentiable view
+  vv::mul_(free, 10);
+  CHECK(elements(tangent(dual)) == list{4, 2});
+}
