@@ -48,11 +48,29 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string
   if (!(t.sizes() == r.expected.sizes)) throw shape_error((start + found + end).c_str());
   throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under no_grad, or fuse<...>(grad(f)) for its gradient").c_str());
 }
+/// ... a tensor that is as declared, but cannot be written to.
+[[noreturn]] VARVE_COLD inline void refuse_target(tensor_role const& r, tensor const& t) {
+  if (!t.is_contiguous()) throw value_error((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
+  throw autograd_error((text_of(r) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
+}
+[[noreturn]] VARVE_COLD inline void refuse_overlap(tensor_role const& r, char const* kind, int number) {
+  throw value_error((text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
+}
 /// Checks what a tensor must be before its memory is touched.
-inline void check_tensor(tensor_role const& r, tensor const& t) {
+VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
-      (is_grad_enabled() && t.requires_grad())) [[unlikely]]
+      (t.requires_grad() && is_grad_enabled())) [[unlikely]]
     refuse_tensor(r, t);
+}
+
+/// The bytes of a row-major value.
+struct memory_range {
+  std::uintptr_t from, to;
+  constexpr bool overlaps(memory_range const& o) const { return from < o.to && o.from < to; }
+};
+inline memory_range range_of(void const* data, meta const& m) {
+  auto const from = reinterpret_cast<std::uintptr_t>(data);
+  return {from, from + static_cast<std::uintptr_t>(numel(m.sizes) * itemsize(m.type))};
 }
 
 /// The `K`-th argument, checked against its spec `S`: memory, or a number that was converted.
@@ -60,19 +78,13 @@ template <class S, int K>
 struct checked_argument {
   using element = typename declared_type<S>::element;
   static constexpr meta expected = S::info();
-  static constexpr index_t bytes = numel(expected.sizes) * static_cast<index_t>(sizeof(element));
+  static constexpr tensor_role role{"argument", K, expected};
 
   explicit checked_argument(tensor const& t) {
-    check_tensor({"argument", K, expected}, t);
-    if (t.is_contiguous()) [[likely]] {
-      memory_ = t.raw();
-    } else { // in row-major order first, without the operator, whom modes would see
-      copy_ = tensor::empty(t.sizes(), t.dtype());
-      auto* out = static_cast<element*>(copy_.raw());
-      strided<element const> const from{static_cast<element const*>(t.raw()), t.sizes(), t.strides()};
-      for_each_index(t.sizes(), [&](dims const& i) { *out++ = from.at(i); });
-      memory_ = copy_.raw();
-    }
+    check_tensor(role, t);
+    if (!t.is_contiguous()) [[unlikely]]
+      copy_ = in_row_major_order(t);
+    memory_ = copy_.defined() ? copy_.raw() : t.raw();
   }
   template <class X>
     requires(!std::is_same_v<X, tensor>)
@@ -83,13 +95,17 @@ struct checked_argument {
     else if constexpr (std::is_same_v<argument<X>, declared<S>>) memory_ = data_of(x);
   }
   void const* data() const { return memory_ ? memory_ : &number_; }
-  /// Lies some of its memory in [from, from + count)?
-  bool overlaps(void const* from, index_t count) const {
-    auto const a = reinterpret_cast<std::uintptr_t>(data()), b = reinterpret_cast<std::uintptr_t>(from);
-    return a < b + static_cast<std::uintptr_t>(count) && b < a + static_cast<std::uintptr_t>(bytes);
-  }
+  memory_range range() const { return range_of(data(), expected); }
 
 private:
+  /// By hand: the operator would be seen by modes.
+  VARVE_NOINLINE static tensor in_row_major_order(tensor const& t) {
+    tensor r = tensor::empty(t.sizes(), t.dtype());
+    auto* out = static_cast<element*>(r.raw());
+    strided<element const> const from{static_cast<element const*>(t.raw()), t.sizes(), t.strides()};
+    for_each_index(t.sizes(), [&](dims const& i) { *out++ = from.at(i); });
+    return r;
+  }
   void const* memory_ = nullptr;
   element number_{};
   tensor copy_;
@@ -111,40 +127,42 @@ VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
   std::apply([&](auto const&... a) { run<P, sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
 }
 
-/// Tensors to be written, waiting for the arguments.
-template <class F, class R, class... S>
+template <class P, int K>
+inline constexpr tensor_role result_role{"result", K, P::value.results[K]};
+
+/// Tensors to be written, waiting for the arguments: variables by reference.
+template <class P, class Specs, class... R>
 struct tensor_writer;
-template <class F, std::size_t... K, class... S>
-struct tensor_writer<F, std::index_sequence<K...>, S...> {
-  using P = compiled<traced<F, declared<S>...>>;
-  tensor out[sizeof...(K) + 1];
+template <class P, class... S, class... R>
+struct tensor_writer<P, std::tuple<S...>, R...> {
+  std::tuple<R...> out;
   template <class... X>
   void operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (sizeof...(X) == sizeof...(S)) {
-      checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
-      (check<K>(in.all), ...);
-      run_checked<P>(in.all, out[K].raw()...);
-      (out[K].bump_version(), ...);
-    }
+    if constexpr (sizeof...(X) == sizeof...(S)) write(std::index_sequence_for<R...>{}, checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...>(x...).all);
   }
 
 private:
-  template <std::size_t N>
-  void check(auto const& in) const {
-    constexpr tensor_role role{"result", static_cast<int>(N), P::value.results[N]};
-    tensor const& t = out[N];
+  template <std::size_t... K>
+  void write(std::index_sequence<K...>, auto const& in) const {
+    (check<K>(in, std::make_index_sequence<K>{}), ...);
+    run_checked<P>(in, std::get<K>(out).raw()...);
+    (std::get<K>(out).bump_version(), ...);
+  }
+  template <std::size_t N, std::size_t... Before>
+  void check(auto const& in, std::index_sequence<Before...>) const {
+    constexpr tensor_role const& role = result_role<P, static_cast<int>(N)>;
+    tensor const& t = std::get<N>(out);
     check_tensor(role, t);
-    if (!t.is_contiguous()) throw value_error((text_of(role) + "is not contiguous; write to a contiguous tensor and copy").c_str());
-    if (t.is_inference() && !is_inference_mode_enabled()) throw autograd_error((text_of(role) + "was made in inference mode and cannot be written into outside of it; clone it first").c_str());
-    constexpr index_t bytes = numel(role.expected.sizes) * itemsize(role.expected.type);
-    auto const refuse = [&](char const* kind, int number) { throw value_error((text_of(role) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str()); };
-    std::apply([&, number = 0](auto const&... a) mutable { ((a.overlaps(t.raw(), bytes) ? refuse("argument", number) : void(), ++number), ...); }, in);
-    auto const at = reinterpret_cast<std::uintptr_t>(t.raw());
-    for (std::size_t k = 0; k < N; ++k) {
-      auto const other = reinterpret_cast<std::uintptr_t>(out[k].raw());
-      if (at < other + static_cast<std::uintptr_t>(out[k].numel() * itemsize(out[k].dtype())) && other < at + static_cast<std::uintptr_t>(bytes)) refuse("result", static_cast<int>(k));
-    }
+    if (!t.is_contiguous() || (t.is_inference() && !is_inference_mode_enabled())) [[unlikely]]
+      refuse_target(role, t);
+    memory_range const mine = range_of(t.raw(), role.expected);
+    auto const apart = [&](memory_range const& other, char const* kind, int number) {
+      if (mine.overlaps(other)) [[unlikely]]
+        refuse_overlap(role, kind, number);
+    };
+    std::apply([&, number = 0](auto const&... a) mutable { (apart(a.range(), "argument", number++), ...); }, in);
+    (apart(range_of(std::get<Before>(out).raw(), P::value.results[Before]), "result", static_cast<int>(Before)), ...);
   }
 };
 } // namespace loop
@@ -184,10 +202,11 @@ struct fused_for {
   }
   /// `f.into(r...)(x...)` writes to tensors: checked as the arguments are (dtype, shape), and that they are contiguous and overlap neither an argument nor each other (`value_error`).
   /// Nothing is written when a check fails. Their version counters go up by one.
-  template <std::same_as<tensor>... R>
-  auto into(R const&... r) const {
+  template <class... R>
+    requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
+  auto into(R&&... r) const {
     static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
-    return loop::tensor_writer<F, std::make_index_sequence<sizeof...(R)>, S...>{{r..., tensor()}};
+    return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
   }
 };
 
