@@ -14389,7 +14389,7 @@ public:
         }
       require_returned(y, dirty);
       c.materialize = typed.materialize;
-      c.rest = std::make_shared<decltype(filled_context(c))>(typed.map([](auto const&) { return tensor(); }));
+      c.rest = std::make_shared<decltype(filled_context(c))>(typed.map(forgotten{}));
     }
     return c;
   }
@@ -14545,6 +14545,13 @@ private:
   using blank_context = function_context<static_cast<int>(arity)>;
   template <std::size_t N>
   static constexpr bool has_context = requires(function_context<static_cast<int>(N)> c, std::tuple<X...> in, result_type out) { D::setup_context(c, in, out); };
+  /// In place of a saved value, which the graph keeps.
+  struct forgotten {
+    template <class V>
+    tensor operator()(V const&) const {
+      return {};
+    }
+  };
   /// The user's context with what it saved in its places.
   static auto filled_context(boxed_context const& from) {
     if constexpr (combined) {
@@ -14554,7 +14561,7 @@ private:
     } else if constexpr (!has_context<arity>) {
       return blank_context();
     } else {
-      using C = decltype(D::setup_context(std::declval<blank_context>(), std::declval<std::tuple<X...>>(), std::declval<result_type>()).map([](auto const&) { return tensor(); }));
+      using C = decltype(D::setup_context(std::declval<blank_context>(), std::declval<std::tuple<X...>>(), std::declval<result_type>()).map(forgotten{}));
       C c = *static_cast<C const*>(from.rest.get());
       int k = 0;
       std::apply([&](auto&... v) { ((v = from.saved[k++]), ...); }, c.saved_values);
