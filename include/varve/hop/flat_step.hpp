@@ -42,19 +42,24 @@ inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
   return r;
 };
 
+inline constexpr auto without_first = [](dims const& s, dims const& drop) { return s.sub(static_cast<int>(drop[0]), s.n); };
 /// A static value of the logical shape and dtype of another, without the first dimension when it is a row: as types, to ask a step for the structure
-/// of its result.
+/// of its result. (Functions, since clang 14 does not survive lambdas within decltype.)
 template <bool Row, class V>
 constexpr auto alike(V const& v) {
   if constexpr (is_ints<decltype(shape_of(v))>) {
-    using S = decltype(on_dims([](dims const& s, dims const& row) { return s.sub(row[0] ? 1 : 0, s.n); }, shape_of(v), ints<Row>{}));
-    return std::type_identity<static_value<type_of<static_cast<dtype>(decltype(type_fact(v))::to_dims()[0])>, S>>{};
+    using S = decltype(on_dims(without_first, shape_of(v), ints<Row>{}));
+    return static_value<type_of<static_cast<dtype>(decltype(type_fact(v))::to_dims()[0])>, S>{};
   } else {
-    return std::type_identity<base_of<V>>{};
+    return base_of<V>{};
   }
 }
 template <bool Row, class T>
-using tree_alike = decltype(tree_map([](auto const& v) { return typename decltype(alike<Row>(v))::type{}; }, std::declval<T const&>()));
+constexpr auto all_alike(T const& t) {
+  return tree_map([](auto const& v) { return alike<Row>(v); }, t);
+}
+template <bool Row, class T>
+using tree_alike = decltype(all_alike<Row>(std::declval<T const&>()));
 
 template <class N, class... V>
 constexpr void same_lengths(N const& n, std::tuple<V...> const& rows) {
