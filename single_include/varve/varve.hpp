@@ -1768,6 +1768,13 @@ public:
   grad_node* to() const noexcept { return to_; }
   std::uint32_t nr() const noexcept { return nr_; }
   explicit operator bool() const noexcept { return to_; }
+  /// An edge that takes over a share.
+  static edge taking(grad_node* to, std::uint32_t nr) noexcept {
+    edge e;
+    e.to_ = to;
+    e.nr_ = nr;
+    return e;
+  }
   /// Gives up the share without ending it: it is the caller's.
   grad_node* release() noexcept {
     auto* const t = to_;
@@ -2185,8 +2192,12 @@ inline void drop_block(tensor_block* b) {
     return;
   }
   if (b->base.defined()) b->base = tensor();
+  if (b->kind == payload::seen) {
+    b->seen.~wrapping();
+    if (!b->store && !b->counter) [[likely]]
+      return give_block(b);
+  }
   if (b->kind == payload::subclass) drop_object(b->object);
-  if (b->kind == payload::seen) b->seen.~wrapping();
   // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
   storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
   if (!b->own.embedded) {
@@ -4751,15 +4762,19 @@ struct operator_node : grad_node {
   static constexpr std::size_t small = 128, medium = 192;
   static void* take(std::size_t n) { return n <= small ? take_block<small>() : n <= medium ? take_block<medium>() : n <= block_bytes ? take_block<>() : ::operator new(n); }
 
-  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked. `x` are the operands one level below, `y` the result there.
+  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked (or they stand in an array). `x` are the operands one level below, `y` the result there.
   template <class X, class EdgeOf>
   static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
-    edge const* edges[saved_values::most];
+    edge const* found[saved_values::most];
+    edge const* const* edges = found;
+    if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
+    else
+      for (int i = 0; i < n; ++i) found[i] = edge_of(i);
     unsigned reads = 0;
     for (int i = 0; i < n; ++i)
-      if ((edges[i] = edge_of(i))) reads |= t.saved.of[i];
+      if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
     for (int i = 0; i < n; ++i) {
@@ -4780,7 +4795,7 @@ struct operator_node : grad_node {
         if (n) destroy(n);
       }
     } guard{r}; // hooks of saved tensors may throw
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; count && i < n; ++i) {
       if (stands_in >> i & 1) continue;
       // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place. Plain numbers are not.
       bool const read = reads >> i & 1;
@@ -4972,9 +4987,7 @@ grad_node* record_function(F pullback, std::vector<edge> edges, int results, cha
 }
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
-  edge e(fresh, nr);
-  drop_node(fresh);
-  return e;
+  return edge::taking(fresh, nr);
 }
 
 } // namespace varve::detail
@@ -8106,7 +8119,7 @@ struct dynamic_level {
   }
   /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
   template <class Y, class X, class P>
-  void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
+  VARVE_INLINE void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
     if (!op.table->differentiable || !is_floating(y.dtype())) return;
     edge const* edges[saved_values::most];
     edge const* any = nullptr;
@@ -8115,7 +8128,7 @@ struct dynamic_level {
       if (edges[i]) any = edges[i];
     }
     if (!any) return;
-    auto* const n = detail::operator_node::make(op, y, below, [&](int i) { return edges[i]; });
+    auto* const n = detail::operator_node::make(op, y, below, static_cast<edge const* const*>(edges));
     dims const& sizes = y.sizes();
     y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
   }

@@ -130,7 +130,7 @@ struct dynamic_level {
   }
   /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one level below.
   template <class Y, class X, class P>
-  void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
+  VARVE_INLINE void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
     if (!op.table->differentiable || !is_floating(y.dtype())) return;
     edge const* edges[saved_values::most];
     edge const* any = nullptr;
@@ -139,7 +139,7 @@ struct dynamic_level {
       if (edges[i]) any = edges[i];
     }
     if (!any) return;
-    auto* const n = detail::operator_node::make(op, y, below, [&](int i) { return edges[i]; });
+    auto* const n = detail::operator_node::make(op, y, below, static_cast<edge const* const*>(edges));
     dims const& sizes = y.sizes();
     y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
   }

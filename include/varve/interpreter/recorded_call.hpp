@@ -63,15 +63,19 @@ struct operator_node : grad_node {
   static constexpr std::size_t small = 128, medium = 192;
   static void* take(std::size_t n) { return n <= small ? take_block<small>() : n <= medium ? take_block<medium>() : n <= block_bytes ? take_block<>() : ::operator new(n); }
 
-  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked. `x` are the operands one level below, `y` the result there.
+  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked (or they stand in an array). `x` are the operands one level below, `y` the result there.
   template <class X, class EdgeOf>
   static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
-    edge const* edges[saved_values::most];
+    edge const* found[saved_values::most];
+    edge const* const* edges = found;
+    if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
+    else
+      for (int i = 0; i < n; ++i) found[i] = edge_of(i);
     unsigned reads = 0;
     for (int i = 0; i < n; ++i)
-      if ((edges[i] = edge_of(i))) reads |= t.saved.of[i];
+      if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
     for (int i = 0; i < n; ++i) {
@@ -92,7 +96,7 @@ struct operator_node : grad_node {
         if (n) destroy(n);
       }
     } guard{r}; // hooks of saved tensors may throw
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; count && i < n; ++i) {
       if (stands_in >> i & 1) continue;
       // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that leads here, when it is written in place. Plain numbers are not.
       bool const read = reads >> i & 1;
@@ -284,9 +288,7 @@ grad_node* record_function(F pullback, std::vector<edge> edges, int results, cha
 }
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
-  edge e(fresh, nr);
-  drop_node(fresh);
-  return e;
+  return edge::taking(fresh, nr);
 }
 
 } // namespace varve::detail

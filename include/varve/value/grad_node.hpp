@@ -45,6 +45,13 @@ public:
   grad_node* to() const noexcept { return to_; }
   std::uint32_t nr() const noexcept { return nr_; }
   explicit operator bool() const noexcept { return to_; }
+  /// An edge that takes over a share.
+  static edge taking(grad_node* to, std::uint32_t nr) noexcept {
+    edge e;
+    e.to_ = to;
+    e.nr_ = nr;
+    return e;
+  }
   /// Gives up the share without ending it: it is the caller's.
   grad_node* release() noexcept {
     auto* const t = to_;

@@ -69,8 +69,12 @@ inline void drop_block(tensor_block* b) {
     return;
   }
   if (b->base.defined()) b->base = tensor();
+  if (b->kind == payload::seen) {
+    b->seen.~wrapping();
+    if (!b->store && !b->counter) [[likely]]
+      return give_block(b);
+  }
   if (b->kind == payload::subclass) drop_object(b->object);
-  if (b->kind == payload::seen) b->seen.~wrapping();
   // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
   storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
   if (!b->own.embedded) {
