@@ -4421,10 +4421,18 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   key_guard const callers(included(), excluded());
   if (records) of_.grad_mode = grad_mode;
   if (!replaced) return op.table->eval ? of_.process(of_, op, x) : call_without_rules(*this, op, x);
+  auto const mine = [&](tensor const& t) { return t.defined() && t.is_wrapped() && t.layer() == id; };
+  bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
   boxed_args inside;
-  for (auto const& t : x) inside.push_back(t.defined() && t.is_wrapped() && t.layer() == id ? t.inner() : t);
+  for (auto const& t : x) {
+    // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
+    if (writes && mine(t) && !mine(x[0])) throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
+    inside.push_back(mine(t) ? t.inner() : t);
+  }
+  if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
+    throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind + " is a leaf and cannot be written into; write into a value computed from it").c_str());
   tensor const y = op(inside);
-  return op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!') ? x[0] : y;
+  return writes ? x[0] : y;
 }
 /// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
 VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {

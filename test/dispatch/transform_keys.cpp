@@ -213,3 +213,16 @@ TEST_CASE("transform keys: an exception in a layer leaves all as it was", "[disp
   throw_at = ~std::size_t{0};
   CHECK(difference(f(x), vv::cos(x)) == "");
 }
+
+TEST_CASE("transform keys: a kernel in place of the level's gradient may not write where the level would not", "[dispatch][library][transform]") { // FS-7
+  tensor const x = from({1, -2, 4}, {3}), c = from({0, 0, 0}, {3});
+  vv::library lib("aten");
+  lib.impl("add_", vv::dispatch_key::autograd, [](vv::boxed_op const& op, vv::dispatch_key_set keys, vv::boxed_args const& a) -> tensor { return vv::redispatch(op, keys.below(vv::dispatch_key::autograd_cpu), a); });
+  auto const into_captured = [&](tensor const& v) { return vv::add_(c, v), vv::sum(c); };
+  auto const into_argument = [&](tensor const& v) { return vv::add_(v, v), vv::sum(v); };
+  CHECK_THROWS_AS(vv::grad(into_captured)(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::grad(into_argument)(x), vv::autograd_error);
+  CHECK(elements(c) == std::vector<double>{0, 0, 0});
+  CHECK(elements(x) == std::vector<double>{1, -2, 4});
+  CHECK(vv::this_thread_state.quiet());
+}
