@@ -155,7 +155,11 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
 }
 } // namespace detail
 
-inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
+inline tensor boxed_op::operator()(boxed_args const& x) const {
+  if (below) [[unlikely]]
+    return detail::call_kernels_below({table, at}, *below);
+  return detail::call_boxed(*this, x);
+}
 
 /// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
 template <>
