@@ -1632,9 +1632,9 @@ inline constexpr std::size_t block_bytes = 320;
 
 /// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
 struct block_list {
+  static constexpr int most = 4096;
   void* first = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending
+  int room = 0; // for how many more; none before the list is adopted, and when the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
 template <std::size_t Bytes>
@@ -1656,7 +1656,7 @@ template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
     block_list& l = free_blocks<Bytes>;
-    l.closed = true;
+    l.room = 0;
     while (l.first) {
       void* next = *static_cast<void**>(l.first);
       delete_block<Bytes>(l.first);
@@ -1670,6 +1670,7 @@ VARVE_COLD void adopt_block_list() {
   thread_local block_list_owner<Bytes> owner;
   (void)owner;
   free_blocks<Bytes>.adopted = true;
+  free_blocks<Bytes>.room = block_list::most;
 }
 
 template <std::size_t Bytes = block_bytes>
@@ -1678,7 +1679,7 @@ inline void* take_block() {
   if (l.first) {
     void* b = l.first;
     l.first = *static_cast<void**>(b);
-    --l.count;
+    ++l.room;
     return b;
   }
   return new_block<Bytes>();
@@ -1687,15 +1688,13 @@ inline void* take_block() {
 template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {
   block_list& l = free_blocks<Bytes>;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
-    if (!l.adopted) [[unlikely]]
-      adopt_block_list<Bytes>();
-    *static_cast<void**>(b) = l.first;
-    l.first = b;
-    ++l.count;
-    return;
+  if (l.room <= 0) [[unlikely]] {
+    if (!VARVE_RECYCLE_BLOCKS || l.adopted) return delete_block<Bytes>(b);
+    adopt_block_list<Bytes>();
   }
-  delete_block<Bytes>(b);
+  *static_cast<void**>(b) = l.first;
+  l.first = b;
+  --l.room;
 }
 } // namespace detail
 
@@ -1721,7 +1720,25 @@ struct storage {
   bool borrowed = false;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
+
+  void allocate(std::size_t n) {
+    data = ::operator new(n, std::align_val_t{64});
+    bytes = n;
+  }
 };
+
+namespace detail {
+inline void tell_allocated(storage* s) {
+  if (!this_thread_storage_observer) [[likely]]
+    return;
+  s->observer = this_thread_storage_observer;
+  s->observer->allocated(*s->observer, s->bytes);
+}
+inline void tell_freed(storage* s) {
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+}
+} // namespace detail
 
 } // namespace varve
 
@@ -1935,8 +1952,9 @@ public:
   /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
   template <class T>
   T* data() const;
-  /// Pointer to the first element, untyped.
+  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
+  void* raw(index_t item) const;
   /// The only element, converted to `T`.
   template <class T>
   T item() const;
@@ -2163,14 +2181,17 @@ struct alignas(64) tensor_block {
     subclass_object* object;
   };
   tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  /// Its memory is the bytes inside of it.
+  void embed(std::size_t n) {
+    store = &own;
+    own.embedded = true;
+    own.bytes = n;
+    own.data = bytes;
+  }
   ~tensor_block() {}
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void tell_freed(storage* s) {
-  if (s->observer) [[unlikely]]
-    s->observer->freed(*s->observer, s->bytes);
-}
 inline void drop_storage(storage* s) {
   if (!s->refs.drop()) return;
   tell_freed(s);
@@ -2227,9 +2248,18 @@ inline tensor::~tensor() {
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
 
+namespace detail {
+/// Gives a tensor memory that lies apart, or is observed.
+VARVE_NOINLINE inline tensor allocated(tensor r, tensor_block* b, std::size_t bytes) {
+  if (bytes <= sizeof b->bytes) b->embed(bytes);
+  else (b->store = new storage)->allocate(bytes);
+  tell_allocated(b->store);
+  return r;
+}
+} // namespace detail
+
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   auto* b = make(sizes, type);
-  tensor r(b);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
@@ -2239,22 +2269,11 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   }
   std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
   b->inference = this_thread_inference;
-  if (bytes <= sizeof b->bytes) [[likely]] {
-    b->store = &b->own;
-    b->own.embedded = true;
-    b->own.bytes = bytes;
-    b->own.data = b->bytes;
-  } else {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
+  if (bytes <= sizeof b->bytes && !this_thread_storage_observer) [[likely]] {
+    b->embed(bytes);
+    return tensor(b);
   }
-  if (this_thread_storage_observer) [[unlikely]] {
-    b->store->observer = this_thread_storage_observer;
-    b->store->observer->allocated(*b->store->observer, bytes);
-  }
-  return r;
+  return detail::allocated(tensor(b), b, bytes);
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
 VARVE_INLINE dims const& tensor::sizes() const {
@@ -2285,11 +2304,12 @@ inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
-inline void* tensor::raw() const {
+VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     detail::refuse_data(block_->kind);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
+inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != block_->type)
@@ -2651,7 +2671,7 @@ struct layer {
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
   /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
-  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
+  void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
@@ -4016,8 +4036,9 @@ template <class = void>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   tensor const& first = *x[0];
   dtype const t = first.dtype();
-  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
+  dims const& sizes = first.sizes();
+  bool flat = first.is_contiguous() && !f.conditions && !first.is_number();
+  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == sizes && !x[k]->is_number();
   kernel::loop const loop = f.loops[static_cast<int>(t)];
   if (!flat && f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
@@ -4025,10 +4046,11 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   }
   if (!flat || !loop) [[unlikely]]
     return run_pointwise_general(f, x);
-  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
   void const* p[4];
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
+  index_t const item = itemsize(t);
+  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw(item);
+  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
 
@@ -4606,10 +4628,10 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   return true;
 }
 /// Has the one recorder write down what was done.
-inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_list below) {
-  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, of);
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int n) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
-  l.record(l, op, y, of, below);
+  l.record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
@@ -4747,7 +4769,7 @@ private:
         tensor const* const of[] = {&x...};
         constexpr int n = sizeof...(X);
         tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, {of, n}, {below, n}); });
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
         return y;
       }
     }
@@ -4834,8 +4856,9 @@ struct operator_node : grad_node {
       if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
+    dims const& sizes = y.sizes();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
@@ -8191,11 +8214,11 @@ struct dynamic_level {
   }
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below, int n) {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, of, below);
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, of[0], on); // those have memory of their own
+    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>

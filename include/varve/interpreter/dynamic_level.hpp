@@ -145,11 +145,11 @@ struct dynamic_level {
   }
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below, int n) {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, of, below);
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, of[0], on); // those have memory of their own
+    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>

@@ -78,8 +78,9 @@ struct operator_node : grad_node {
       if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
+    dims const& sizes = y.sizes();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;

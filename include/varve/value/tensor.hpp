@@ -86,8 +86,9 @@ public:
   /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
   template <class T>
   T* data() const;
-  /// Pointer to the first element, untyped.
+  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
+  void* raw(index_t item) const;
   /// The only element, converted to `T`.
   template <class T>
   T item() const;
