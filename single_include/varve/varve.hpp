@@ -4821,6 +4821,13 @@ inline void refuse_inference(tensor const& t, char const* name) {
     throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
 }
 
+/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is seen at the level again. Its identity is 0 when there is none.
+struct level_seen_again {
+  std::uint64_t layer = 0;
+  int level = 0;
+};
+inline constinit thread_local level_seen_again this_thread_sees_again{};
+
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
 /// keeps, and its attributes: for each its length and entries.
 struct operator_node : grad_node {
@@ -4936,10 +4943,18 @@ struct operator_node : grad_node {
     }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
+    if (!eager && this_thread_sees_again.layer) [[unlikely]]
+      return seen_again(s);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
+  }
+  /// A saved value as the level saw it: with the history that it had there.
+  VARVE_COLD tensor seen_again(saved_value const& s) {
+    edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+    if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
+    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e), s.value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
@@ -5014,57 +5029,6 @@ struct operator_node : grad_node {
 };
 inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
 
-/// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
-template <class F>
-struct function_node : grad_node {
-  F pullback;
-  std::vector<edge> edges;
-  std::string label;
-
-  static grad_node_type const type_;
-  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
-    next = edges.data();
-    count = static_cast<std::uint16_t>(edges.size());
-    results = n;
-    sequence = this_thread_state.next_node++;
-  }
-  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
-    auto& self = static_cast<function_node&>(n);
-    if constexpr (requires { self.pullback.released; }) {
-      if (self.released) refuse_released(self.label.c_str());
-    }
-    return self.pullback(g, wanted);
-  }
-  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
-    if constexpr (requires(F const& f) { f.saved(); }) {
-      auto& self = static_cast<function_node&>(n);
-      if (self.released) refuse_released(self.label.c_str());
-      return self.pullback.saved();
-    } else {
-      return {};
-    }
-  }
-  static void release(grad_node& n) {
-    auto& self = static_cast<function_node&>(n);
-    self.released = true;
-    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
-  }
-  static void destroy(grad_node* n) {
-    if (n->extra) drop_extra(n->extra);
-    delete static_cast<function_node*>(n);
-  }
-  static void name_of(grad_node const& n, char* out) {
-    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
-    out[63] = 0;
-  }
-};
-template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
-/// Records a function of operands with the given edges; the node is the caller's to share.
-template <class F>
-grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
-  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
-}
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
   return edge::taking(fresh, nr);
@@ -8483,50 +8447,6 @@ using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
 
 } // namespace varve
 
-// ---- varve/core/owner_lock.hpp
-namespace varve::detail {
-
-/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
-class owner_lock {
-public:
-  owner_lock() = default;
-  owner_lock(owner_lock const&) = delete;
-  owner_lock& operator=(owner_lock const&) = delete;
-
-  /// Holds the lock for the life of the object.
-  class held {
-  public:
-    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
-    held(held const&) = delete;
-    held& operator=(held const&) = delete;
-    ~held() {
-      if (!first_) return;
-      lock_.owner_.store(nullptr, std::memory_order_release);
-      lock_.owner_.notify_one();
-    }
-
-  private:
-    owner_lock& lock_;
-    bool first_;
-  };
-
-private:
-  /// Was it free, and not this thread's already?
-  bool take() {
-    static constinit thread_local char here = 0; // its address is the thread's name
-    void const* seen = nullptr;
-    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
-      if (seen == &here) return false;
-      if (seen) owner_.wait(seen, std::memory_order_relaxed);
-      seen = nullptr;
-    }
-    return true;
-  }
-  std::atomic<void const*> owner_{nullptr};
-};
-
-} // namespace varve::detail
-
 // ---- varve/interpreter/grad_mode.hpp
 namespace varve {
 
@@ -9398,11 +9318,13 @@ public:
     tasks_.clear();
     ready_.clear();
     open_.clear();
+    this_thread_sees_again = {};
   }
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
   ~backward_run() {
     current() = outer_;
+    this_thread_sees_again = outer_level_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
     tasks_.clear();
@@ -9632,6 +9554,7 @@ private:
   bool keep_, owns_marks_;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
+  level_seen_again outer_level_ = this_thread_sees_again;
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
@@ -9911,6 +9834,113 @@ void note_call(grad_node& n) {
 } // namespace detail
 
 } // namespace varve
+
+// ---- varve/core/owner_lock.hpp
+namespace varve::detail {
+
+/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
+class owner_lock {
+public:
+  owner_lock() = default;
+  owner_lock(owner_lock const&) = delete;
+  owner_lock& operator=(owner_lock const&) = delete;
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    ~held() {
+      if (!first_) return;
+      lock_.owner_.store(nullptr, std::memory_order_release);
+      lock_.owner_.notify_one();
+    }
+
+  private:
+    owner_lock& lock_;
+    bool first_;
+  };
+
+private:
+  /// Was it free, and not this thread's already?
+  bool take() {
+    static constinit thread_local char here = 0; // its address is the thread's name
+    void const* seen = nullptr;
+    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (seen == &here) return false;
+      if (seen) owner_.wait(seen, std::memory_order_relaxed);
+      seen = nullptr;
+    }
+    return true;
+  }
+  std::atomic<void const*> owner_{nullptr};
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/function_node.hpp
+namespace varve::detail {
+
+[[noreturn]] VARVE_COLD inline void refuse_seen_again(char const* name) {
+  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name + ", which keeps values from below that transform; call grad of a function there").c_str());
+}
+/// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no values of its own says so by a member `is_linear`.
+template <class F>
+struct function_node : grad_node {
+  F pullback;
+  std::vector<edge> edges;
+  std::string label;
+
+  static grad_node_type const type_;
+  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
+    next = edges.data();
+    count = static_cast<std::uint16_t>(edges.size());
+    results = n;
+    sequence = this_thread_state.next_node++;
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
+    auto& self = static_cast<function_node&>(n);
+    if constexpr (requires { self.pullback.released; }) {
+      if (self.released) refuse_released(self.label.c_str());
+    }
+    if constexpr (!requires { F::is_linear; })
+      if (this_thread_sees_again.layer && this_thread_state.grad_mode) [[unlikely]]
+        refuse_seen_again(self.label.c_str());
+    return self.pullback(g, wanted);
+  }
+  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
+    if constexpr (requires(F const& f) { f.saved(); }) {
+      auto& self = static_cast<function_node&>(n);
+      if (self.released) refuse_released(self.label.c_str());
+      return self.pullback.saved();
+    } else {
+      return {};
+    }
+  }
+  static void release(grad_node& n) {
+    auto& self = static_cast<function_node&>(n);
+    self.released = true;
+    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<function_node*>(n);
+  }
+  static void name_of(grad_node const& n, char* out) {
+    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
+    out[63] = 0;
+  }
+};
+template <class F>
+inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
+/// Records a function of operands with the given edges; the node is the caller's to share.
+template <class F>
+grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
+  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
+}
+
+} // namespace varve::detail
 
 // ---- varve/interpreter/eager.hpp
 namespace varve {
@@ -10218,6 +10248,7 @@ struct copy_slices {
   edge written;
   dims sizes, strides, offset;
   int target; // which operand was written into
+  static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
     T const whole = contiguous(static_cast<T const&>(g[0]));
@@ -11107,7 +11138,24 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+inline edge const& gradient_edge_of(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return eager_history(t);
+}
+/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
+template <class Targets>
+level_seen_again graph_level_of(Targets const& outputs) {
+  level_seen_again r;
+  if (!inside_transform()) return r;
+  for (auto const& y : outputs) {
+    if (!y.value.defined()) throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, which do not tell their level");
+    if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value)) throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+    if (&y != &outputs[0] && y.value.layer() != r.layer) throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their gradients one after the other");
+    r = {y.value.layer(), y.value.level()};
+  }
+  return r;
+}
 
 /// Cotangents of the roots: as given, or one for a single element (AG-1).
 template <class Run, class Targets, class T>
@@ -11193,12 +11241,14 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
 }
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
-/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen there, with
+/// `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are then refused (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
-  detail::refuse_backward_inside_transform("autograd::grad");
+  detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<> run(o.retain_graph || o.create_graph);
+  detail::this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
   for (auto const& x : inputs) {
@@ -11232,7 +11282,9 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
+  level_seen_again const level = graph_level_of(outputs);
   backward_run<> run(o.retain_graph || o.create_graph);
+  this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   scope.run([&] {
     seed_roots(run, outputs, mapped, "autograd::grad");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/eager.hpp>
+#include <varve/interpreter/function_node.hpp>
 #include <varve/op/as_strided.hpp>
 
 /// @file
@@ -36,6 +37,7 @@ struct copy_slices {
   edge written;
   dims sizes, strides, offset;
   int target; // which operand was written into
+  static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
     T const whole = contiguous(static_cast<T const&>(g[0]));
