@@ -1889,6 +1889,8 @@ struct tensor_block;
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
+/// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
+bool is_at_work(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -1949,12 +1951,13 @@ public:
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is at work: `transform_error`.
   template <class T>
   T* data() const;
   /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
   void* raw(index_t item) const;
+  void* raw_inside(index_t item) const;
   /// The only element, converted to `T`.
   template <class T>
   T item() const;
@@ -2282,6 +2285,7 @@ VARVE_INLINE dims const& tensor::sizes() const {
   return block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
@@ -2306,8 +2310,13 @@ inline bool tensor::shares_storage(tensor const& o) const {
 }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
-    detail::refuse_data(block_->kind);
+    return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
+}
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  return inner().raw(item);
 }
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
@@ -2384,9 +2393,10 @@ inline tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
+  b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);
@@ -2770,6 +2780,11 @@ inline bool inside_transform() {
 }
 
 namespace detail {
+VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l;
+}
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
@@ -8121,6 +8136,15 @@ struct dynamic_level {
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
     return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
+  /// A result without history or tangent that was made at this level may be written into with values of the level (FS-7): it is one of them. What lies in the memory of an operand is as
+  /// that operand is.
+  template <class Y, class X>
+  VARVE_NOINLINE void make_own(Y& y, X const& of) const {
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number()) return;
+    for (int i = 0; i < of.size(); ++i)
+      if (of[i].defined() && y.shares_storage(of[i])) return;
+    y = tracked_value(y, {});
+  }
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};
@@ -8183,6 +8207,7 @@ struct dynamic_level {
     bool const on = this_thread_state.grad_mode;
     if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
     if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+    if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>
@@ -8190,9 +8215,9 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (recording || !op.table->differentiable) return;
+      if (!op.table->differentiable || !is_floating(y.dtype())) return;
       y = tracked_value(y, {});
-      origin = detail::view_origin::no_grad;
+      if (!recording) origin = detail::view_origin::no_grad;
     }
     y.set_base(of.base().defined() ? of.base() : of, origin);
   }
@@ -10286,10 +10311,15 @@ T tangent_of_view(T const& base, T const& view) {
   return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
 }
 template <class T = tensor>
-void change_tangent(T const& self, T const& tangent) {
-  if (T const base = self.base(); base.defined()) {
+void change_tangent(T const& self, T tangent) {
+  T const base = self.base();
+  bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
+  if (!tangent.defined() && !known) return;
+  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    base.set_extra(as_strided_scatter(T(contiguous(static_cast<T const&>(base.extra()))), tangent, strides, offset));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
 }
@@ -10529,7 +10559,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
-inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v)); };
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge()); };
 template <class Lv>
 inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
 
@@ -10937,7 +10967,9 @@ struct interpreter_layer : layer {
       if (op.table->kind == op_kind::mutation) [[unlikely]]
         return write_at(in, op, x);
       tensor y = in.process(op, x);
-      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      if (!in.refresh) return y;
+      if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      in.make_own(y, x);
       return y;
     };
     pushed::name(*this, stack);
@@ -11086,7 +11118,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? layer_.interpreter.fresh(y).extra() : tensor(zeros_like(y));
+    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    Y const& t = layer_.interpreter.fresh(y).extra();
+    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {

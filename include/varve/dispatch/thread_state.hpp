@@ -128,6 +128,11 @@ inline bool inside_transform() {
 }
 
 namespace detail {
+VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l;
+}
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;

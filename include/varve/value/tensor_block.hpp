@@ -141,6 +141,7 @@ VARVE_INLINE dims const& tensor::sizes() const {
   return block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
@@ -165,8 +166,13 @@ inline bool tensor::shares_storage(tensor const& o) const {
 }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
-    detail::refuse_data(block_->kind);
+    return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
+}
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  return inner().raw(item);
 }
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
@@ -243,9 +249,10 @@ inline tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
+  b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);
