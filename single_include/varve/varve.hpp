@@ -12542,7 +12542,7 @@ struct frozen_sizes {
 template <class Make>
 constexpr auto freeze(Make) {
   if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
-    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced"); // the compiler tells why
+    static_assert((detail::frozen_sizes<Make>::compute(), true), "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
     return static_graph<graph_sizes{}>{};
   } else {
     constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();
@@ -15851,8 +15851,16 @@ struct body {
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
+  int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
+  int kept;
 };
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+/// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
+struct block {
+  int first, count;
+  int export_first, export_count;
+};
 
 /// One unit of execution.
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
@@ -15884,6 +15892,7 @@ struct program {
   list<int> slots;
   list<sink> sinks;
   list<body> bodies;
+  list<block> blocks;
   list<stage> stages;
   list<call_info> calls;
   list<meta> results;
@@ -15893,14 +15902,14 @@ struct program {
 
 /// Array sizes of a frozen program.
 struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results, constants;
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, blocks, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
-            p.calls.size(), p.results.size(), p.constants.size()};
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.blocks.size(),
+            p.stages.size(), p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
     return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
+           blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
   }
 };
 
@@ -15913,6 +15922,7 @@ struct static_program {
   int slots[S.slots + 1]{};
   sink sinks[S.sinks + 1]{};
   body bodies[S.bodies + 1]{};
+  block blocks[S.blocks + 1]{};
   stage stages[S.stages + 1]{};
   call_info calls[S.calls + 1]{};
   meta results[S.results + 1]{};
@@ -15925,7 +15935,7 @@ struct static_program {
   constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
+    copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
   }
 
 private:
@@ -16802,6 +16812,135 @@ VARVE_INLINE void call(auto const& mem) {
 
 } // namespace varve::loop
 
+// ---- varve/graph/block.hpp
+/// @file
+/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
+/// them computes for another passes through memory, in places that are used again when their value has died.
+namespace varve::loop {
+
+/// Steps of a block, and of a body that stays whole: usual programs are far below.
+inline constexpr int block_steps = 64, whole_body = 512;
+
+namespace detail {
+/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
+struct cutter {
+  program& p;
+  body& b;
+  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+
+  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
+  /// Calls `f(slot&)` for all operands of a step.
+  template <class F>
+  constexpr void operands(step& s, F f) {
+    if (s.kind == step_kind::none) return; // nothing of it is left
+    int* const slots = p.slots.data() + s.args;
+    if (listed(s))
+      for (int k = 0; k < s.count; ++k) f(slots[k]);
+    for (int k = 0; k < s.count && k < 3; ++k)
+      if (listed(s)) s.in[k] = slots[k];
+      else f(s.in[k]);
+  }
+  constexpr void find_blocks() {
+    int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+    b.block_first = static_cast<int>(p.blocks.size());
+    int together = 0; // steps that may not be parted from the one before
+    for (int k = 0; k < b.step_count; ++k) {
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
+      together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
+      ++p.blocks.back().count;
+      block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
+    }
+    b.block_count = static_cast<int>(p.blocks.size()) - b.block_first;
+  }
+  constexpr void find_uses() {
+    last.assign(static_cast<std::size_t>(b.step_count), -1);
+    for (int k = 0; k < b.step_count; ++k)
+      operands(p.steps[b.step_first + k], [&](int& a) {
+        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
+      });
+    int const end = static_cast<int>(p.blocks.size());
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
+      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
+    }
+  }
+  /// Gives every value that leaves its block a place, from its block until the last that uses it.
+  constexpr void find_places() {
+    kept.assign(static_cast<std::size_t>(b.step_count), -1);
+    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
+      block& now = p.blocks[c];
+      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
+      now.export_first = static_cast<int>(p.slots.size());
+      for (int q = 0; q < now.count; ++q) {
+        int const k = now.first - b.step_first + q;
+        if (last[k] < 0) continue;
+        if (free.empty()) free.push_back(b.kept++);
+        kept[k] = free.back();
+        free.pop_back();
+        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
+        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
+        ++now.export_count;
+      }
+    }
+  }
+  constexpr void run() {
+    find_blocks();
+    find_uses();
+    find_places();
+    for (int k = 0; k < b.step_count; ++k) {
+      int const c = block_of[k], first = p.blocks[c].first - b.step_first;
+      step& s = p.steps[b.step_first + k];
+      operands(s, [&](int& a) {
+        if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
+      });
+      s.slot = k - first;
+    }
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      sink& s = p.sinks[k];
+      if (s.a >= 0) s.a = ~(b.fixed_count + kept[s.a]);
+      if (s.product && s.b >= 0) s.b = ~(b.fixed_count + kept[s.b]);
+    }
+  }
+};
+} // namespace detail
+
+/// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
+constexpr void cut_long_bodies(program& p) {
+  for (body& b : p.bodies)
+    if (b.step_count > whole_body) detail::cutter{p, b}.run();
+}
+
+namespace detail {
+template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
+VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
+  constexpr block b = P::value.blocks[Block];
+  V now[b.count];
+  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
+  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
+}
+/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
+template <class P, int Block, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr block b = P::value.blocks[Block];
+  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
+}
+template <class P, int First, int Vector, class M, class Mem, class V, int... C>
+VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
+  (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
+}
+} // namespace detail
+
+/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
+template <class P, int First, int Count, int Vector, class M, class Mem, class V>
+VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
+  detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
+  if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
+}
+
+} // namespace varve::loop
+
 // ---- varve/graph/nest.hpp
 namespace varve::loop {
 
@@ -16825,7 +16964,7 @@ struct nest {
     index_t i[max_rank];
     for (index_t& x : i) x = 0;
     V sum[side_by_side * sinks];
-    V fixed[b.fixed_count + 1];
+    V fixed[b.fixed_count + b.kept + 1];
     level<0, lanes_in_use<width>>(mem, i, sum, fixed);
   }
 
@@ -16880,10 +17019,15 @@ private:
 
   /// One point of the iteration space, or one vector of points.
   template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
-    V now[b.step_count + 1];
-    steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+    if constexpr (b.block_count > 0) {
+      run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
+      leave_all<M>(mem, i, sum, fixed, fixed, every_sink{});
+    } else {
+      V now[b.step_count + 1];
+      steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
+      leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+    }
   }
   template <class M, class Mem>
   static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
@@ -17437,25 +17581,27 @@ constexpr void place_in_arena(program& p) {
       touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
   }
   p.workspace = 0;
+  list<int> placed; // by address: the lowest gap is found in one pass
+  placed.reserve(p.buffers.size());
+  life* const all = lives.data();
   for (std::size_t k = 0; k < p.buffers.size(); ++k) {
     buffer& b = p.buffers[k];
-    life& mine = lives[k];
+    life& mine = all[k];
     if (b.where != place::arena || mine.from < 0) continue;
     index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
-    mine.begin = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      mine.begin = (mine.begin + unit - 1) / unit * unit;
-      mine.end = mine.begin + bytes;
-      for (std::size_t o = 0; o < p.buffers.size(); ++o) {
-        life const& other = lives[o];
-        bool const meets = o < k && p.buffers[o].where == place::arena && other.from >= 0 && other.from <= mine.to && mine.from <= other.to;
-        if (meets && other.begin < mine.end && mine.begin < other.end) mine.begin = other.end, moved = true;
-        if (moved) break;
-      }
+    index_t begin = 0;
+    int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
+    int const* o = placed.data();
+    for (; o != last && all[*o].begin < begin + bytes; ++o) {
+      life const& other = all[*o];
+      if (other.end > begin && other.from <= to && from <= other.to) begin = (other.end + unit - 1) / unit * unit;
     }
-    b.number = mine.begin;
+    mine.begin = b.number = begin, mine.end = begin + bytes;
     if (mine.end > p.workspace) p.workspace = mine.end;
+    auto at = static_cast<std::ptrdiff_t>(placed.size());
+    placed.push_back(static_cast<int>(k));
+    for (; at > 0 && all[placed[at - 1]].begin > begin; --at) placed[at] = placed[at - 1];
+    placed[at] = static_cast<int>(k);
   }
 }
 
@@ -17512,6 +17658,7 @@ struct unfolding {
   int self = -1;  // while exploring: the root itself
   box range{};
   list<int> head{};
+  list<char> near{}; // was any of 64 neighbouring nodes demanded?
   list<axis_index> maps{};
   list<instance> all{};
   list<int> args{};
@@ -17519,12 +17666,25 @@ struct unfolding {
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1) {}
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0) {}
 
   constexpr void clear() {
-    for (instance const& i : all) head.data()[i.node] = -1;
+    for (instance const& i : all) head.data()[i.node] = -1, near.data()[i.node / 64] = 0;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
+  }
+  /// The next node below or above `n` to look at: neighbourhoods where nothing was demanded are passed over, so that a sweep costs what was demanded and not what the graph has.
+  constexpr int below(int n) const {
+    char const* const any = near.data();
+    --n;
+    while (n >= 0 && !any[n / 64]) n = n / 64 * 64 - 1;
+    return n;
+  }
+  constexpr int above(int n) const {
+    char const* const any = near.data();
+    ++n;
+    while (n <= highest && !any[n / 64]) n = n / 64 * 64 + 64;
+    return n;
   }
   constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
 
@@ -17545,7 +17705,7 @@ struct unfolding {
     int const id = static_cast<int>(all.size());
     all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id;
+    head.data()[n] = id, near.data()[n / 64] = 1;
     if (n > highest) highest = n;
     return id;
   }
@@ -17574,7 +17734,7 @@ struct unfolding {
 
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
-    for (int n = highest; n >= 0 && cut_dim < 0; --n)
+    for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
       for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
   }
 
@@ -18007,8 +18167,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   list<int> by_node(static_cast<std::size_t>(count), 0);
   {
     std::size_t k = 0;
-    for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
-      for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n))
+      for (int i = head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
   }
   list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
   int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
@@ -18342,7 +18502,8 @@ private:
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
-    list<int> seen(g.nodes.size(), -1);
+    facts const f{g, what, stored, opaque, group};
+    exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
     for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
       if (!stored[k]) continue;
       if (opaque[k]) {
@@ -18359,16 +18520,24 @@ private:
         group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
         groups.push_back({dims{}, static_cast<int>(k)});
       } else {
-        stable = join({static_cast<int>(k), -1}, seen) && stable;
+        stable = join({static_cast<int>(k), -1}, e) && stable;
       }
     }
-    for (member const& c : copies) stable = join(c, seen) && stable;
+    for (member const& c : copies) stable = join(c, e) && stable;
     return stable;
   }
-  constexpr bool join(member const& m, list<int>& seen) {
+  /// What the members of a round share, so that each costs no more than what it needs.
+  struct exploration {
+    unfolding u;
+    list<int> seen;      // the loop that computed a node last
+    list<index_t> again; // cost of what is computed at several indices; zeros between two members
+  };
+  constexpr bool join(member const& m, exploration& shared) {
+    unfolding& u = shared.u;
+    list<int>& seen = shared.seen;
+    list<index_t>& again = shared.again;
+    u.clear();
     dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
-    facts const f{g, what, stored, opaque, group};
-    unfolding u(f, -1, true);
     u.self = m.copy_to < 0 ? m.node : -1;
     list<root> none;
     seed(u, roles, buffer_of, m, none);
@@ -18397,8 +18566,7 @@ private:
     list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
-    list<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
-    for (int n = 0; n <= u.highest; ++n) {
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
       int const h = u.head[n];
       if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
       node const& nd = g.nodes[n];
@@ -18407,7 +18575,7 @@ private:
       again[n] = c;
     }
     int const own = m.copy_to < 0 ? m.node : -1;
-    for (int n = u.highest; n >= 0; --n) {
+    for (int n = u.highest; n >= 0; n = u.below(n)) {
       int const h = u.head[n];
       if (h < 0) continue;
       int maps = 0;
@@ -18428,6 +18596,7 @@ private:
       for (int i = h; i >= 0; i = u.all[i].next)
         for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
     }
+    for (instance const& i : u.all) again[i.node] = 0;
     if (j == static_cast<int>(groups.size())) groups.push_back({space});
     groups[j].members.push_back(m);
     if (m.copy_to < 0) group[m.node] = j;
@@ -18596,9 +18765,20 @@ template <class P, int From, class Mem, int... K>
 VARVE_INLINE void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
   (run_stage<P, From + K>(mem), ...);
 }
-template <class P, int Stages, class Mem, int... C>
-VARVE_INLINE void run_blocks([[maybe_unused]] Mem const& mem, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
-  (run_stages<P, C * 64>(mem, std::make_integer_sequence<int, (Stages - C * 64 < 64 ? Stages - C * 64 : 64)>{}), ...);
+template <class P, int From, int Count, class Mem>
+VARVE_NOINLINE void run_stages_apart(Mem const& mem) {
+  run_stages<P, From>(mem, std::make_integer_sequence<int, Count>{});
+}
+/// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256 elements.
+template <class P, int From, int Stages, class Mem>
+VARVE_INLINE void run_some([[maybe_unused]] Mem const& mem) {
+  if constexpr (Stages <= 64 && From == 0) {
+    run_stages<P, 0>(mem, std::make_integer_sequence<int, Stages>{});
+  } else if constexpr (Stages > 0) {
+    constexpr int now = Stages < 16 ? Stages : 16;
+    run_stages_apart<P, From, now>(mem);
+    run_some<P, From + now, Stages - now>(mem);
+  }
 }
 } // namespace detail
 
@@ -18609,7 +18789,7 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   constexpr index_t bytes = P::value.workspace;
   alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
   mem.arena = arena;
-  detail::run_blocks<P, stages>(mem, std::make_integer_sequence<int, (stages + 63) / 64>{});
+  detail::run_some<P, 0, stages>(mem);
 }
 
 namespace detail {
@@ -18619,12 +18799,13 @@ struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
     graph const better = optimize(traced);
-    program const p = plan(better);
+    program p = plan(better);
+    cut_long_bodies(p);
     return static_program<S>(p);
   }
   static constexpr auto value = build();
 };
-inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16, 256};
+inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
 } // namespace detail

@@ -41,25 +41,27 @@ constexpr void place_in_arena(program& p) {
       touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
   }
   p.workspace = 0;
+  list<int> placed; // by address: the lowest gap is found in one pass
+  placed.reserve(p.buffers.size());
+  life* const all = lives.data();
   for (std::size_t k = 0; k < p.buffers.size(); ++k) {
     buffer& b = p.buffers[k];
-    life& mine = lives[k];
+    life& mine = all[k];
     if (b.where != place::arena || mine.from < 0) continue;
     index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
-    mine.begin = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      mine.begin = (mine.begin + unit - 1) / unit * unit;
-      mine.end = mine.begin + bytes;
-      for (std::size_t o = 0; o < p.buffers.size(); ++o) {
-        life const& other = lives[o];
-        bool const meets = o < k && p.buffers[o].where == place::arena && other.from >= 0 && other.from <= mine.to && mine.from <= other.to;
-        if (meets && other.begin < mine.end && mine.begin < other.end) mine.begin = other.end, moved = true;
-        if (moved) break;
-      }
+    index_t begin = 0;
+    int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
+    int const* o = placed.data();
+    for (; o != last && all[*o].begin < begin + bytes; ++o) {
+      life const& other = all[*o];
+      if (other.end > begin && other.from <= to && from <= other.to) begin = (other.end + unit - 1) / unit * unit;
     }
-    b.number = mine.begin;
+    mine.begin = b.number = begin, mine.end = begin + bytes;
     if (mine.end > p.workspace) p.workspace = mine.end;
+    auto at = static_cast<std::ptrdiff_t>(placed.size());
+    placed.push_back(static_cast<int>(k));
+    for (; at > 0 && all[placed[at - 1]].begin > begin; --at) placed[at] = placed[at - 1];
+    placed[at] = static_cast<int>(k);
   }
 }
 

@@ -118,8 +118,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   list<int> by_node(static_cast<std::size_t>(count), 0);
   {
     std::size_t k = 0;
-    for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
-      for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n))
+      for (int i = head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
   }
   list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
   int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();

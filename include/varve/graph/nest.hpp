@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <limits>
-#include <varve/graph/emit.hpp>
+#include <varve/graph/block.hpp>
 
 namespace varve::loop {
 
@@ -25,7 +25,7 @@ struct nest {
     index_t i[max_rank];
     for (index_t& x : i) x = 0;
     V sum[side_by_side * sinks];
-    V fixed[b.fixed_count + 1];
+    V fixed[b.fixed_count + b.kept + 1];
     level<0, lanes_in_use<width>>(mem, i, sum, fixed);
   }
 
@@ -80,10 +80,15 @@ private:
 
   /// One point of the iteration space, or one vector of points.
   template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
-    V now[b.step_count + 1];
-    steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+    if constexpr (b.block_count > 0) {
+      run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
+      leave_all<M>(mem, i, sum, fixed, fixed, every_sink{});
+    } else {
+      V now[b.step_count + 1];
+      steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
+      leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+    }
   }
   template <class M, class Mem>
   static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {

@@ -91,7 +91,8 @@ private:
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
-    list<int> seen(g.nodes.size(), -1);
+    facts const f{g, what, stored, opaque, group};
+    exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
     for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
       if (!stored[k]) continue;
       if (opaque[k]) {
@@ -108,16 +109,24 @@ private:
         group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
         groups.push_back({dims{}, static_cast<int>(k)});
       } else {
-        stable = join({static_cast<int>(k), -1}, seen) && stable;
+        stable = join({static_cast<int>(k), -1}, e) && stable;
       }
     }
-    for (member const& c : copies) stable = join(c, seen) && stable;
+    for (member const& c : copies) stable = join(c, e) && stable;
     return stable;
   }
-  constexpr bool join(member const& m, list<int>& seen) {
+  /// What the members of a round share, so that each costs no more than what it needs.
+  struct exploration {
+    unfolding u;
+    list<int> seen;      // the loop that computed a node last
+    list<index_t> again; // cost of what is computed at several indices; zeros between two members
+  };
+  constexpr bool join(member const& m, exploration& shared) {
+    unfolding& u = shared.u;
+    list<int>& seen = shared.seen;
+    list<index_t>& again = shared.again;
+    u.clear();
     dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
-    facts const f{g, what, stored, opaque, group};
-    unfolding u(f, -1, true);
     u.self = m.copy_to < 0 ? m.node : -1;
     list<root> none;
     seed(u, roles, buffer_of, m, none);
@@ -146,8 +155,7 @@ private:
     list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
-    list<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
-    for (int n = 0; n <= u.highest; ++n) {
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
       int const h = u.head[n];
       if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
       node const& nd = g.nodes[n];
@@ -156,7 +164,7 @@ private:
       again[n] = c;
     }
     int const own = m.copy_to < 0 ? m.node : -1;
-    for (int n = u.highest; n >= 0; --n) {
+    for (int n = u.highest; n >= 0; n = u.below(n)) {
       int const h = u.head[n];
       if (h < 0) continue;
       int maps = 0;
@@ -177,6 +185,7 @@ private:
       for (int i = h; i >= 0; i = u.all[i].next)
         for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
     }
+    for (instance const& i : u.all) again[i.node] = 0;
     if (j == static_cast<int>(groups.size())) groups.push_back({space});
     groups[j].members.push_back(m);
     if (m.copy_to < 0) group[m.node] = j;

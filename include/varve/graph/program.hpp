@@ -90,8 +90,16 @@ struct body {
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
+  int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
+  int kept;
 };
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+/// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
+struct block {
+  int first, count;
+  int export_first, export_count;
+};
 
 /// One unit of execution.
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
@@ -123,6 +131,7 @@ struct program {
   list<int> slots;
   list<sink> sinks;
   list<body> bodies;
+  list<block> blocks;
   list<stage> stages;
   list<call_info> calls;
   list<meta> results;
@@ -132,14 +141,14 @@ struct program {
 
 /// Array sizes of a frozen program.
 struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, stages, calls, results, constants;
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, blocks, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.stages.size(),
-            p.calls.size(), p.results.size(), p.constants.size()};
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.blocks.size(),
+            p.stages.size(), p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
     return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
-           stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
+           blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
   }
 };
 
@@ -152,6 +161,7 @@ struct static_program {
   int slots[S.slots + 1]{};
   sink sinks[S.sinks + 1]{};
   body bodies[S.bodies + 1]{};
+  block blocks[S.blocks + 1]{};
   stage stages[S.stages + 1]{};
   call_info calls[S.calls + 1]{};
   meta results[S.results + 1]{};
@@ -164,7 +174,7 @@ struct static_program {
   constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
-    copy(bodies, p.bodies), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
+    copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
   }
 
 private:

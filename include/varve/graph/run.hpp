@@ -93,9 +93,20 @@ template <class P, int From, class Mem, int... K>
 VARVE_INLINE void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
   (run_stage<P, From + K>(mem), ...);
 }
-template <class P, int Stages, class Mem, int... C>
-VARVE_INLINE void run_blocks([[maybe_unused]] Mem const& mem, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
-  (run_stages<P, C * 64>(mem, std::make_integer_sequence<int, (Stages - C * 64 < 64 ? Stages - C * 64 : 64)>{}), ...);
+template <class P, int From, int Count, class Mem>
+VARVE_NOINLINE void run_stages_apart(Mem const& mem) {
+  run_stages<P, From>(mem, std::make_integer_sequence<int, Count>{});
+}
+/// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256 elements.
+template <class P, int From, int Stages, class Mem>
+VARVE_INLINE void run_some([[maybe_unused]] Mem const& mem) {
+  if constexpr (Stages <= 64 && From == 0) {
+    run_stages<P, 0>(mem, std::make_integer_sequence<int, Stages>{});
+  } else if constexpr (Stages > 0) {
+    constexpr int now = Stages < 16 ? Stages : 16;
+    run_stages_apart<P, From, now>(mem);
+    run_some<P, From + now, Stages - now>(mem);
+  }
 }
 } // namespace detail
 
@@ -106,7 +117,7 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   constexpr index_t bytes = P::value.workspace;
   alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
   mem.arena = arena;
-  detail::run_blocks<P, stages>(mem, std::make_integer_sequence<int, (stages + 63) / 64>{});
+  detail::run_some<P, 0, stages>(mem);
 }
 
 namespace detail {
@@ -116,12 +127,13 @@ struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
     graph const better = optimize(traced);
-    program const p = plan(better);
+    program p = plan(better);
+    cut_long_bodies(p);
     return static_program<S>(p);
   }
   static constexpr auto value = build();
 };
-inline constexpr program_sizes usual{256, 1024, 4096, 8192, 256, 256, 256, 12, 16, 256};
+inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>
 using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), First, built<Make, First::value.used>>;
 } // namespace detail

@@ -53,6 +53,7 @@ struct unfolding {
   int self = -1;  // while exploring: the root itself
   box range{};
   list<int> head{};
+  list<char> near{}; // was any of 64 neighbouring nodes demanded?
   list<axis_index> maps{};
   list<instance> all{};
   list<int> args{};
@@ -60,12 +61,25 @@ struct unfolding {
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1) {}
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0) {}
 
   constexpr void clear() {
-    for (instance const& i : all) head.data()[i.node] = -1;
+    for (instance const& i : all) head.data()[i.node] = -1, near.data()[i.node / 64] = 0;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
+  }
+  /// The next node below or above `n` to look at: neighbourhoods where nothing was demanded are passed over, so that a sweep costs what was demanded and not what the graph has.
+  constexpr int below(int n) const {
+    char const* const any = near.data();
+    --n;
+    while (n >= 0 && !any[n / 64]) n = n / 64 * 64 - 1;
+    return n;
+  }
+  constexpr int above(int n) const {
+    char const* const any = near.data();
+    ++n;
+    while (n <= highest && !any[n / 64]) n = n / 64 * 64 + 64;
+    return n;
   }
   constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
 
@@ -86,7 +100,7 @@ struct unfolding {
     int const id = static_cast<int>(all.size());
     all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id;
+    head.data()[n] = id, near.data()[n / 64] = 1;
     if (n > highest) highest = n;
     return id;
   }
@@ -115,7 +129,7 @@ struct unfolding {
 
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
-    for (int n = highest; n >= 0 && cut_dim < 0; --n)
+    for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
       for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
   }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cmath>
+#include <varve/varve.hpp>
+#include <varve_test.hpp>
+
+namespace vv = varve;
+
+// Programs beyond what one function of the compiler takes well: bodies cut into blocks, stages into several functions.
+namespace {
+
+constexpr auto chain = [](auto const& x) {
+  auto y = x * 1.0f;
+  for (int k = 0; k < 340; ++k) y = vv::sin(y) * 0.5f + x;
+  return y;
+};
+using points = vv::array<float, 67>; // not a whole number of registers
+points sample() {
+  points x;
+  for (int k = 0; k < 67; ++k) x.data[k] = 0.03f * static_cast<float>(k) - 1;
+  return x;
+}
+
+// Values that live across all blocks, fields of records, and a result by reduction in the same loop.
+constexpr auto far = [](auto const& r, auto const& w) {
+  auto t = vv::sum(r, vv::axis<1>) * w;
+  auto const early = t;
+  auto u = t;
+  for (int k = 0; k < 280; ++k) {
+    u = u * t + early;
+    t = t * 0.5f - u * 0.25f;
+  }
+  return std::pair{t + early, vv::sum(u * t)};
+};
+
+constexpr auto many_stages = [](auto const& x) {
+  auto t = x;
+  for (int k = 0; k < 40; ++k) t = t * 0.5f / (1.0f + vv::sum(vv::abs(t))) + x;
+  return t;
+};
+
+} // namespace
+
+TEST_CASE("fuse: a body of a thousand operators is cut into blocks and computes what the function does", "[graph][fuse]") {
+  points const x = sample();
+  constexpr auto fast = vv::fuse(chain);
+  using program = decltype(fast)::program<points>;
+  STATIC_REQUIRE(program::value.used.bodies == 1);
+  STATIC_REQUIRE(program::value.bodies[0].block_count >= 10);
+  STATIC_REQUIRE(program::value.bodies[0].kept == 2); // x and y pass from block to block, each in one place
+  points const y = fast(x), expected = chain(x);
+  for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-5f);
+}
+
+TEST_CASE("fuse: values used many blocks later, records and sums in a body of blocks", "[graph][fuse]") {
+  vv::array<float, 67, 4> r;
+  for (int k = 0; k < 67 * 4; ++k) r.data[k] = 0.01f * static_cast<float>(k % 37) - 0.1f;
+  points w = sample();
+  constexpr auto fast = vv::fuse(far);
+  using program = decltype(fast)::program<vv::array<float, 67, 4>, points>;
+  STATIC_REQUIRE(program::value.used.blocks >= 8);
+  auto const [t, s] = fast(r, w);
+  auto const [t_expected, s_expected] = far(r, w);
+  for (int k = 0; k < 67; ++k) CHECK(std::abs(t.data[k] - t_expected.data[k]) <= 1e-4f * (1 + std::abs(t_expected.data[k])));
+  CHECK(std::abs(s - s_expected) <= 1e-3f * (1 + std::abs(s_expected)));
+  CHECK(std::abs(s_expected) > 1e-3f); // something was computed
+}
+
+TEST_CASE("fuse: more stages than one function holds", "[graph][fuse]") {
+  points const x = sample();
+  constexpr auto fast = vv::fuse(many_stages);
+  STATIC_REQUIRE(decltype(fast)::program<points>::value.used.stages > 64);
+  points const y = fast(x), expected = many_stages(x);
+  for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-5f);
+}
