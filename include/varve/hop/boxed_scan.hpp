@@ -87,10 +87,10 @@ struct boxed_scan {
       P step = operands_of_step(x, row);
       for (int q = 0; q < carried; ++q) step[q] = now[q];
       std::vector<std::uint32_t> versions;
-      for (auto const& t : step) versions.push_back(version_of(t));
+      for (auto const& t : step) versions.push_back(t.writes());
       P const y = f(step);
       for (int q = 0; q < step.size(); ++q)
-        if (version_of(step[q]) != versions[static_cast<std::size_t>(q)])
+        if (step[q].writes() != versions[static_cast<std::size_t>(q)])
           throw transform_error("varve: scan: the step writes into one of its operands; use functional operators");
       if (y.size() < carried) refuse::argument_is_invalid("scan", "the step gave fewer values than are carried");
       if (outputs.empty()) outputs.resize(static_cast<std::size_t>(y.size() - carried));
