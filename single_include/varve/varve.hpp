@@ -1942,6 +1942,8 @@ public:
   /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
   std::uint32_t version() const;
   void bump_version() const;
+  /// What is counted of inference tensors too, for levels of transforms, whose own histories go on in inference mode.
+  std::uint32_t writes() const;
   /// Lowers or raises it by hand: `preserve_version_counter` and tests.
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
@@ -1958,7 +1960,7 @@ public:
   void* raw() const;
   void* raw(index_t item) const;
   void* raw_inside(index_t item) const;
-  /// The only element, converted to `T`.
+  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused (`transform_error`).
   template <class T>
   T item() const;
 
@@ -2301,7 +2303,7 @@ inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(version(), std::memory_order_release);
+  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
@@ -2351,17 +2353,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
+  if (is_wrapped() && sizes() == inner().sizes()) return inner().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  tensor const* t = this;
-  while (t->is_wrapped()) {
-    if (!(t->sizes() == t->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-    t = &t->inner();
-  }
-  return t->item<bool>();
+  if (is_wrapped() && !(sizes() == inner().sizes()))
+    throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+  return is_wrapped() ? static_cast<bool>(inner()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();
@@ -2456,18 +2455,15 @@ inline void tensor::set_history(edge e) const {
     auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
     if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
-  if (is_view) block_->seen_version.store(version(), std::memory_order_release);
+  if (is_view) block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
-  tensor const* inside = this;
-  while (inside->is_wrapped()) inside = &inside->inner();
-  if (inside->is_inference()) return; // nothing would tell that it was written into
   block_->base = base;
   block_->origin = o;
-  block_->seen_version.store(version(), std::memory_order_release);
+  block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline tensor const& tensor::base() const { return block_->base; }
-inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != version(); }
+inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::requires_grad() const {
@@ -2480,12 +2476,14 @@ inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return inner().version();
   if (block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
-  return (block_->counter ? block_->counter : block_->store)->version;
+  return writes();
 }
-inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
-inline void tensor::bump_version() const {
-  if (!block_->inference) set_version(version() + 1);
+inline std::uint32_t tensor::writes() const { return is_wrapped() ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline void tensor::set_version(std::uint32_t v) const {
+  if (is_wrapped()) return inner().set_version(v);
+  (block_->counter ? block_->counter : block_->store)->version = v;
 }
+inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return block_->base.defined(); }
 inline bool tensor::is_inference() const { return block_->inference; }
 inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
@@ -4475,7 +4473,8 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   boxed_args inside;
   for (auto const& t : x) {
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
-    if (writes && mine(t) && !mine(x[0])) throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
+    if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
+      throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
     inside.push_back(mine(t) ? t.inner() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
@@ -4816,7 +4815,7 @@ struct saved_value {
 }
 [[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
   throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
-                        ", is at version " + std::to_string(t.version()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
+                        ", is at version " + std::to_string(t.writes()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
                            .c_str());
 }
 
@@ -4824,12 +4823,6 @@ struct saved_value {
   throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
 }
 
-/// The version a saved value is checked against. Tensors made in inference mode have none; transforms may save them.
-inline std::uint32_t version_of(tensor const& t) {
-  tensor const* in = &t;
-  while (in->is_wrapped()) in = &in->inner();
-  return in->is_inference() ? 0 : in->version();
-}
 /// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
@@ -4914,7 +4907,7 @@ struct operator_node : grad_node {
     return r;
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
-    std::uint32_t const version = checked ? version_of(t) : 0;
+    std::uint32_t const version = checked ? t.writes() : 0;
     auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
@@ -4956,7 +4949,7 @@ struct operator_node : grad_node {
       if (e) t.set_history(static_cast<edge&&>(e));
       return t;
     }
-    if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && s.value.writes() != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (!eager && this_thread_sees_again.layer) [[unlikely]]
       return seen_again(s);
@@ -9994,6 +9987,17 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
+/// A value of a level that is at work, with its history as it is after writes into the memory it is a view of.
+inline tensor const& fresh_at_level(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped() && t.base().defined(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return t;
+}
+/// A value that is only the own of levels which did not record it, as seen below them.
+inline tensor const& where_recorded(tensor const& t) {
+  bool const constant = t.is_wrapped() && !fresh_at_level(t).history() && !t.extra().defined() && t.dim() == t.inner().dim();
+  return constant ? where_recorded(t.inner()) : t;
+}
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
@@ -10447,26 +10451,32 @@ tensor const& tensor::requires_grad_(T on) const {
   else set_history({});
   return *this;
 }
-inline bool tensor::is_leaf() const { return !requires_grad() || detail::eager_history(*this).to()->type->is_leaf; }
+inline bool tensor::is_leaf() const {
+  tensor const* t = &detail::where_recorded(*this);
+  while (t->is_wrapped() && !t->history()) t = &t->inner(); // mapped, or with a tangent
+  return !t->requires_grad() || detail::eager_history(*t).to()->type->is_leaf;
+}
 
 template <class T>
 void tensor::retain_grad() const {
-  detail::refuse_inside_transform("retain_grad", *this);
-  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
-  if (is_leaf()) return;
-  edge const& e = detail::eager_history(*this);
+  tensor const& t = detail::where_recorded(*this);
+  detail::refuse_inside_transform("retain_grad", t);
+  if (!t.requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
+  if (t.is_leaf()) return;
+  edge const& e = detail::eager_history(t);
   detail::node_extra<>::of(*e.to()).retain(e.nr());
 }
 template <class T>
 T tensor::grad_fn() const {
-  edge const& e = detail::eager_history(*this);
+  edge const& e = detail::eager_history(detail::where_recorded(*this));
   return e && !e.to()->type->is_leaf ? T(e.to()) : T();
 }
-inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(*this).nr()); }
+inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr()); }
 template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
-  edge const& e = detail::eager_history(*this);
+  edge const& e = detail::eager_history(detail::where_recorded(*this));
+  if (!e) detail::refuse_autograd("register_hook", "the tensor has a history only below the transform through which it is seen");
   auto& l = detail::node_extra<>::of(*e.to()).hooks;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
@@ -10576,9 +10586,7 @@ boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
 template <class Lv>
 tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_tracked const t = in.open_tracked(x);
-  bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(t.primal);
+  if (!t.any && !in.mine(x[0])) return op(t.primal), x[0]; // constants of the level may go where its values may not
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
   for (tensor const* v : {&self, &self.base()})
@@ -10603,8 +10611,8 @@ template <class Lv>
 tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_dual const d = in.open_dual(x);
   bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(d.primal);
+  for (auto const& t : d.tangent) any = any || t.defined();
+  if (!any && !in.mine(x[0])) return op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
@@ -11172,16 +11180,7 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) {
-  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
-    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
-  return eager_history(t);
-}
-/// A value that is only the own of levels which did not record it, as seen below them.
-inline tensor const& where_recorded(tensor const& t) {
-  bool const constant = t.is_wrapped() && !t.history() && !t.extra().defined() && t.dim() == t.inner().dim();
-  return constant ? where_recorded(t.inner()) : t;
-}
+inline edge const& gradient_edge_of(tensor const& t) { return eager_history(fresh_at_level(t)); }
 /// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
 template <class Targets>
 level_seen_again graph_level_of(Targets const& outputs) {
@@ -11350,13 +11349,14 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
 }
 inline tensor tensor::grad() const {
-  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
-  if (history() && history().to()->extra)
-    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
+  edge const& e = detail::where_recorded(*this).history();
+  if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
+  if (e && e.to()->extra)
+    if (tensor const* const g = e.to()->extra->retained_at(e.nr())) return *g;
   return {};
 }
 inline void tensor::set_grad(tensor const& g) const {
-  auto* const leaf = detail::leaf_of(*this);
+  auto* const leaf = detail::leaf_of(detail::where_recorded(*this));
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
   if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
@@ -14244,7 +14244,7 @@ struct custom_pull {
     for (int k = 0; k < s.size(); ++k) {
       auto const at = static_cast<std::size_t>(k);
       if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
-      else if (s[k].defined() && version_of(s[k]) != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
+      else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
       if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
       int const r = result_of[at];
       if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
@@ -14317,7 +14317,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
   std::vector<std::uint32_t> versions;
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
-    versions.push_back(s.defined() ? version_of(s) : 0);
+    versions.push_back(s.defined() ? s.writes() : 0);
     if (!E) continue;
     refuse_inference(s, f->name());
     int from = custom_pull<T>::intermediate;
@@ -15161,7 +15161,7 @@ struct checkpointed_call final : checkpoint_region {
   std::tuple<X...> args;
   std::vector<std::uint32_t> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
-    tensors([&](tensor const& t) { versions.push_back(version_of(t)); });
+    tensors([&](tensor const& t) { versions.push_back(t.writes()); });
   }
   template <class G>
   void tensors(G const& g) const {
@@ -15174,7 +15174,7 @@ struct checkpointed_call final : checkpoint_region {
   void run_again() override {
     std::size_t k = 0;
     tensors([&](tensor const& t) {
-      if (std::uint32_t const v = versions[k++]; version_of(t) != v) refuse_stale(t, "checkpoint", v);
+      if (std::uint32_t const v = versions[k++]; t.writes() != v) refuse_stale(t, "checkpoint", v);
     });
     if constexpr (requires { contexts.again.start(); }) contexts.again.start();
     context_guard<decltype(contexts.again)> const on(contexts.again);
@@ -15491,7 +15491,7 @@ struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     tensor y = op(x);
-    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), version_of(y)});
+    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), y.writes()});
     return y;
   }
 };
@@ -15507,7 +15507,7 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
     if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
       throw autograd_error((std::string("varve: selective_checkpoint: ") + op.name() + " was not called at this place in the forward pass; the function must do the same each time").c_str());
     auto const& r = kept->all[kept->next++];
-    if (version_of(r.value) != r.version) refuse_stale(r.value, op.name(), r.version);
+    if (r.value.writes() != r.version) refuse_stale(r.value, op.name(), r.version);
     return r.value.alias();
   }
 };
@@ -20157,10 +20157,10 @@ struct boxed_scan {
       P step = operands_of_step(x, row);
       for (int q = 0; q < carried; ++q) step[q] = now[q];
       std::vector<std::uint32_t> versions;
-      for (auto const& t : step) versions.push_back(version_of(t));
+      for (auto const& t : step) versions.push_back(t.writes());
       P const y = f(step);
       for (int q = 0; q < step.size(); ++q)
-        if (version_of(step[q]) != versions[static_cast<std::size_t>(q)])
+        if (step[q].writes() != versions[static_cast<std::size_t>(q)])
           throw transform_error("varve: scan: the step writes into one of its operands; use functional operators");
       if (y.size() < carried) refuse::argument_is_invalid("scan", "the step gave fewer values than are carried");
       if (outputs.empty()) outputs.resize(static_cast<std::size_t>(y.size() - carried));
@@ -21208,7 +21208,14 @@ public:
     if (category(y.dtype()) > category(to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
-    else set_(to, T(varve::to(y, to.dtype())));
+    else {
+      T const memory = varve::to(y, to.dtype());
+      auto const shares = [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
+        else return false;
+      };
+      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
+    }
     return to;
   }
 
