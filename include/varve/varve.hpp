@@ -26,6 +26,7 @@
 #include <varve/graph/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/hop/map.hpp>
 #include <varve/hop/scan.hpp>
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
