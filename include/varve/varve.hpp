@@ -28,6 +28,7 @@
 #include <varve/hop/cond.hpp>
 #include <varve/hop/map.hpp>
 #include <varve/hop/scan.hpp>
+#include <varve/hop/while_loop.hpp>
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>

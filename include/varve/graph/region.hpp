@@ -6,8 +6,8 @@ namespace varve {
 
 namespace refuse {
 /// All that differs is told at once (WL-3).
-VARVE_COLD inline void carried_values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after, int count) {
-  std::string text = "varve: " + std::string(op) + ": what is carried must have the same metadata before and after a step;";
+VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after, int count) {
+  std::string text = "varve: " + std::string(op) + ": the function must give values of the same metadata as it takes;";
   bool shapes = false;
   for (int k = 0; k < count; ++k) {
     meta const &a = before[k], &b = after[k];
@@ -80,7 +80,7 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   tree_for_each([&](meta const& m) { after.push_back(m); }, shapes);
   if (after.size() < static_cast<std::size_t>(carried)) refuse::argument_is_invalid(Tag::op_name, "the step gave fewer values than are carried");
   for (int k = 0; k < carried; ++k)
-    if (!(after[static_cast<std::size_t>(k)] == metas[k])) refuse::carried_values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
+    if (!(after[static_cast<std::size_t>(k)] == metas[k])) refuse::values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
   int at = 0;
   auto const result = tree_map(
       [&](meta const& m) {

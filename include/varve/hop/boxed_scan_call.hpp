@@ -68,7 +68,7 @@ struct boxed_scan {
   template <class B = boxed_function>
   boxed_scan over_count() const {
     boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
-    r.op = &scan_operator<>(), r.counted = true;
+    r.op = &scan_operator<>(), r.counted = r.outputs = true;
     return r;
   }
   template <class P>
@@ -208,7 +208,7 @@ private:
       a.push_back({before[q].dtype(), before[q].sizes()}), b.push_back({after[q].dtype(), after[q].sizes()});
       same = same && a.back() == b.back();
     }
-    if (!same) refuse::carried_values_must_keep_shape_and_dtype(op->name(), a.data(), b.data(), carried);
+    if (!same) refuse::values_must_keep_shape_and_dtype(op->name(), a.data(), b.data(), carried);
   }
 };
 } // namespace detail

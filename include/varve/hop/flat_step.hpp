@@ -81,6 +81,11 @@ constexpr F const& without_captures(closure_t<F, C...> const& f) {
   return f.f;
 }
 
+/// The values of a tree in one tuple, operators that stand for a value as such.
+template <class T>
+constexpr auto flat_values(T const& tree) {
+  return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
+}
 /// `closure(g, c...)` of the elements of a tuple.
 template <class G, class T>
 constexpr auto capturing(G const& g, T const& captures) {

@@ -104,17 +104,14 @@ namespace detail {
 template <int Dim, class F, class Init, class Xs>
 constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool reverse) {
   using captures = std::remove_cvref_t<decltype(captures_of(f))>;
-  auto const flat = [](auto const& tree) {
-    return std::apply([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
-  };
   constexpr char const* who = std::is_same_v<Init, std::tuple<>> ? "map" : "scan";
   auto const front = [&] {
     if constexpr (is_steps<Xs>) return std::tuple<>{};
-    else if constexpr (Dim == 0) return flat(xs);
-    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat(xs));
+    else if constexpr (Dim == 0) return flat_values(xs);
+    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat_values(xs));
   }();
-  auto const carried = flat(init);
-  auto const captured = flat(captures_of(f));
+  auto const carried = flat_values(init);
+  auto const captured = flat_values(captures_of(f));
   auto const& bare = without_captures(f);
   using step = flat_step<std::remove_cvref_t<decltype(bare)>, Init, Xs, captures>;
   auto const length = [&] {
