@@ -25,6 +25,7 @@
 #include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
 #include <varve/graph/verify.hpp>
+#include <varve/hop/associative_scan.hpp>
 #include <varve/hop/cond.hpp>
 #include <varve/hop/map.hpp>
 #include <varve/hop/scan.hpp>

@@ -73,10 +73,13 @@ struct scan_call {
   }
   /// The loop that counts its steps and keeps what it carried before each.
   constexpr auto saving() const {
-    static_assert(!std::is_same_v<N, ints<0>>,
+    constexpr bool bounded = !std::is_same_v<N, ints<0>>;
+    static_assert(bounded,
                   "varve: while_loop: reverse mode keeps what is carried at every step; say how many steps there are at most: while_loop<100>(...)");
     using step = detail::counting_step<detail::scan_saving<F, C>>;
-    return with(step{{f, carried}}, carried + detail::count_t<1>{}, scanned, reverse, end.behind_count());
+    using room = std::conditional_t<bounded, N, ints<1000>>; // without a bound that was told, and the compiler goes on
+    using ends = decltype(end.behind_count());
+    return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
   }
   /// The call at the level that is at work (tensors: instead of below it).
   constexpr auto const& here() const { return *this; }
