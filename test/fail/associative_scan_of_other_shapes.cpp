@@ -5,7 +5,7 @@
 #include <varve/op/sum.hpp>
 namespace vv = varve;
 
-constexpr vv::array<double, 4, 2> xs{};
+constexpr vv::array<double, 2, 2> xs{};
 constexpr auto total = [](auto const& a, auto const& b) { return vv::sum(a + b); };
 constexpr auto right = vv::associative_scan([](auto const& a, auto const& b) { return a + b; }, xs);
 #ifdef FAIL

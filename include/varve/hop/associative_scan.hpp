@@ -91,9 +91,8 @@ struct tree_scan {
   F const& f;
   template <class T>
   constexpr auto operator()(T const& x) const {
-    auto const n = on_dims(row_count, shape_of(first_leaf(x)));
-    if constexpr (!is_ints<std::remove_const_t<decltype(n)>>) return of_any_length(x);
-    else if constexpr (std::remove_const_t<decltype(n)>::to_dims()[0] < 2) return x;
+    if constexpr (!lengths_are_types<T>) return of_any_length(x);
+    else if constexpr (decltype(on_dims(row_count, shape_of(first_leaf(x))))::to_dims()[0] < 2) return x;
     else return level(x);
   }
 
@@ -104,6 +103,8 @@ private:
     else if constexpr (is_tree_node<T>) return std::get<0>(tree_leaves(x));
     else return x;
   }
+  template <class T>
+  static constexpr bool lengths_are_types = is_ints<decltype(shape_of(first_leaf(std::declval<T const&>())))>;
   template <class T>
   constexpr T of_any_length(T const& x) const {
     if (to_dims(shape_of(first_leaf(x)))[0] < 2) return x;
@@ -121,9 +122,13 @@ private:
   constexpr auto level(T const& x) const {
     constexpr auto first = [](dims const& s) { return dims{0, Reverse && s[0] % 2 == 0, s[0], 2}; };
     constexpr auto second = [](dims const& s) { return dims{0, !(Reverse && s[0] % 2 == 0), s[0], 2}; };
-    auto const a = rows(first, x), b = rows(second, x);
+    auto const a = rows(first, x);
+    auto const b = rows(second, x);
     constexpr auto with_partner = [](dims const& e, dims const& o) { return Reverse ? dims{0, e[0] - o[0], e[0], 1} : dims{0, 0, o[0], 1}; };
-    auto const odd = (*this)(combine(rows(with_partner, a, b), b));
+    auto const odd = [&](auto const& y) {
+      if constexpr (lengths_are_types<T>) return (*this)(y);
+      else return of_any_length(y); // of a type that is known before it is instantiated
+    }(combine(rows(with_partner, a, b), b));
     constexpr auto head = [](dims const& e) { return Reverse ? dims{0, e[0] - 1, e[0], 1} : dims{0, 0, 1, 1}; };
     constexpr auto rest = [](dims const& e) { return Reverse ? dims{0, 0, e[0] - 1, 1} : dims{0, 1, e[0], 1}; };
     constexpr auto before = [](dims const& o, dims const& e) { return Reverse ? dims{0, o[0] - e[0] + 1, o[0], 1} : dims{0, 0, e[0] - 1, 1}; };
