@@ -18621,23 +18621,37 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
-  index_t k = 0;
-  for (;; ++k) {
+  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
-      loop::run<condition, sizeof...(A), 1>({{(A < carried ? here[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
-      if (!*go) break;
-      if (n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
-    } else if (k >= steps) {
-      break;
+      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return *go;
+    } else {
+      return k < steps;
     }
+  };
+  auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
     loop::run<sub, sizeof...(A), sizeof...(Q)>(
-        {{(A < carried ? here[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
-         {(Q < carried ? there[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+        {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+         {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
-    std::swap(here, there);
+  };
+  index_t k = 0;
+  if constexpr (open || counted) { // written twice: with places that are constants what is carried may stay in registers
+    while (goes_on(here, k)) {
+      step(here, there, k++);
+      if (!goes_on(there, k)) break;
+      step(there, here, k++);
+    }
+    if (k % 2) std::swap(here, there);
+  } else {
+    for (; k < n; ++k) {
+      step(here, there, k);
+      std::swap(here, there);
+    }
   }
   if constexpr (open || counted) {
     if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);

@@ -35,6 +35,16 @@ tensor boxed(array<double, D...> const& a) {
 tensor boxed(double a) { return vv::full({}, a, vv::dtype::float64); }
 bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
 tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
+/// Sees loops as one call each, and what their functions do.
+struct counting : vv::dispatch_mode<counting> {
+  static constexpr bool supports_higher_order_operators = true;
+  int loops = 0, maps = 0, products = 0;
+  auto process(auto op, auto const&... x) {
+    std::string const name = op.name();
+    loops += name == "while_loop", maps += name == "map", products += name == "mul";
+    return op(x...);
+  }
+};
 /// The derivatives of `powers_by_hand` at some place.
 template <class G>
 void check_gradient(array<double, 2> const& x, G const& gx, G const& gw) {
@@ -170,6 +180,24 @@ TEST_CASE("while_loop: a static trace has both functions, with what either captu
   constexpr auto backwards = vv::trace(vv::grad(cube_root<50>), vv::spec<double>);
   static_assert(vv::verify(backwards.thaw()));
   CHECK(vv::interpret(backwards.thaw(), vv::boxed_args(boxed(27.0)))[0].item<double>() == Approx(1.0 / 27));
+}
+
+TEST_CASE("while_loop: modes are given one call, and what its functions do; so of map", "[hop][while_loop][map]") {
+  auto const doubled = [](auto const& x) { return vv::while_loop([](auto const& y) { return y < 100.0; }, [](auto const& y) { return y * 2.0; }, x); };
+  counting mode;
+  {
+    vv::mode_guard const on{mode};
+    CHECK(doubled(boxed(5.0)).item<double>() == 160);
+    CHECK(agree(vv::map(doubled, boxed(array<double, 2>{60, 30})), boxed(array<double, 2>{120, 120})));
+  }
+  CHECK((mode.loops == 3 && mode.maps == 1 && mode.products == 5 + 1 + 2));
+  counting of_gradient;
+  {
+    vv::mode_guard const on{of_gradient};
+    CHECK(vv::grad(doubled)(boxed(5.0)).item<double>() == 32);
+  }
+  CHECK(of_gradient.loops == 1);
+  CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("while_loop: trees, no step, eager gradients", "[hop][while_loop]") {
