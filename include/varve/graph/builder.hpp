@@ -44,6 +44,14 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
+/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+constexpr graph function_of(graph const& g, int r) {
+  graph out;
+  detail::append(out, g, r, r + 1, 0);
+  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  return out;
+}
+
 /// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
 /// becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {

@@ -215,7 +215,7 @@ private:
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
     for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
     s.out = buffer_of[n];

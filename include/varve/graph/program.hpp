@@ -110,9 +110,11 @@ inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
   known what = known::other;
+  op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
+  int operands = 0;
+  int region = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
 };
 
 /// A planned graph while it is being made.
