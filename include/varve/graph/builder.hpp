@@ -118,6 +118,25 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  constexpr void inputs_first() {
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
@@ -175,7 +194,7 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
@@ -185,22 +204,7 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
+    inputs_first();
   }
 
   int inputs_ = 0, several_ = 1;

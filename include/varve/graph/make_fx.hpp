@@ -148,6 +148,7 @@ private:
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
     returned(y);
+    if (l.captures) l.builder.inputs_first();
     return l.builder.finish();
   }
 };
