@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <memory>
+#include <varve/graph/as_traced.hpp>
 #include <varve/graph/block_plan.hpp>
 #include <varve/graph/block_run.hpp>
-#include <varve/graph/explicit_types.hpp>
 #include <varve/graph/fuse_tensors.hpp>
 #include <varve/kernel/matmul.hpp>
 
@@ -201,7 +201,7 @@ fused_graph fuse(G const& g) {
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   }
-  G const typed = explicit_types<>(g);
+  G const typed = as_traced<>(g);
   G const better = optimize(typed);
   return fused_graph(loop::prepare<>(better));
 }

@@ -60,11 +60,11 @@ private:
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   /// The buffer of an array constant.
