@@ -1632,9 +1632,9 @@ inline constexpr std::size_t block_bytes = 320;
 
 /// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
 struct block_list {
+  static constexpr int most = 4096;
   void* first = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending
+  int room = 0; // for how many more; none before the list is adopted, and when the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
 template <std::size_t Bytes>
@@ -1656,7 +1656,7 @@ template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
     block_list& l = free_blocks<Bytes>;
-    l.closed = true;
+    l.room = 0;
     while (l.first) {
       void* next = *static_cast<void**>(l.first);
       delete_block<Bytes>(l.first);
@@ -1670,6 +1670,7 @@ VARVE_COLD void adopt_block_list() {
   thread_local block_list_owner<Bytes> owner;
   (void)owner;
   free_blocks<Bytes>.adopted = true;
+  free_blocks<Bytes>.room = block_list::most;
 }
 
 template <std::size_t Bytes = block_bytes>
@@ -1678,7 +1679,7 @@ inline void* take_block() {
   if (l.first) {
     void* b = l.first;
     l.first = *static_cast<void**>(b);
-    --l.count;
+    ++l.room;
     return b;
   }
   return new_block<Bytes>();
@@ -1687,15 +1688,13 @@ inline void* take_block() {
 template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {
   block_list& l = free_blocks<Bytes>;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
-    if (!l.adopted) [[unlikely]]
-      adopt_block_list<Bytes>();
-    *static_cast<void**>(b) = l.first;
-    l.first = b;
-    ++l.count;
-    return;
+  if (l.room <= 0) [[unlikely]] {
+    if (!VARVE_RECYCLE_BLOCKS || l.adopted) return delete_block<Bytes>(b);
+    adopt_block_list<Bytes>();
   }
-  delete_block<Bytes>(b);
+  *static_cast<void**>(b) = l.first;
+  l.first = b;
+  --l.room;
 }
 } // namespace detail
 
@@ -1721,7 +1720,25 @@ struct storage {
   bool borrowed = false;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
+
+  void allocate(std::size_t n) {
+    data = ::operator new(n, std::align_val_t{64});
+    bytes = n;
+  }
 };
+
+namespace detail {
+inline void tell_allocated(storage* s) {
+  if (!this_thread_storage_observer) [[likely]]
+    return;
+  s->observer = this_thread_storage_observer;
+  s->observer->allocated(*s->observer, s->bytes);
+}
+inline void tell_freed(storage* s) {
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+}
+} // namespace detail
 
 } // namespace varve
 
@@ -1872,6 +1889,8 @@ struct tensor_block;
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
+/// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
+bool is_at_work(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -1932,11 +1951,13 @@ public:
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is at work: `transform_error`.
   template <class T>
   T* data() const;
-  /// Pointer to the first element, untyped.
+  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
+  void* raw(index_t item) const;
+  void* raw_inside(index_t item) const;
   /// The only element, converted to `T`.
   template <class T>
   T item() const;
@@ -2163,14 +2184,17 @@ struct alignas(64) tensor_block {
     subclass_object* object;
   };
   tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  /// Its memory is the bytes inside of it.
+  void embed(std::size_t n) {
+    store = &own;
+    own.embedded = true;
+    own.bytes = n;
+    own.data = bytes;
+  }
   ~tensor_block() {}
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void tell_freed(storage* s) {
-  if (s->observer) [[unlikely]]
-    s->observer->freed(*s->observer, s->bytes);
-}
 inline void drop_storage(storage* s) {
   if (!s->refs.drop()) return;
   tell_freed(s);
@@ -2227,9 +2251,18 @@ inline tensor::~tensor() {
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
 
+namespace detail {
+/// Gives a tensor memory that lies apart, or is observed.
+VARVE_NOINLINE inline tensor allocated(tensor r, tensor_block* b, std::size_t bytes) {
+  if (bytes <= sizeof b->bytes) b->embed(bytes);
+  else (b->store = new storage)->allocate(bytes);
+  tell_allocated(b->store);
+  return r;
+}
+} // namespace detail
+
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   auto* b = make(sizes, type);
-  tensor r(b);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
@@ -2239,22 +2272,11 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   }
   std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
   b->inference = this_thread_inference;
-  if (bytes <= sizeof b->bytes) [[likely]] {
-    b->store = &b->own;
-    b->own.embedded = true;
-    b->own.bytes = bytes;
-    b->own.data = b->bytes;
-  } else {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
+  if (bytes <= sizeof b->bytes && !this_thread_storage_observer) [[likely]] {
+    b->embed(bytes);
+    return tensor(b);
   }
-  if (this_thread_storage_observer) [[unlikely]] {
-    b->store->observer = this_thread_storage_observer;
-    b->store->observer->allocated(*b->store->observer, bytes);
-  }
-  return r;
+  return detail::allocated(tensor(b), b, bytes);
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
 VARVE_INLINE dims const& tensor::sizes() const {
@@ -2263,6 +2285,7 @@ VARVE_INLINE dims const& tensor::sizes() const {
   return block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
@@ -2285,11 +2308,17 @@ inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
-inline void* tensor::raw() const {
+VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
-    detail::refuse_data(block_->kind);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+    return raw_inside(item);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  return inner().raw(item);
+}
+inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != block_->type)
@@ -2364,9 +2393,10 @@ inline tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
+  b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);
@@ -2578,6 +2608,10 @@ struct operand_list {
 struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
+namespace detail {
+struct pointwise_info;
+struct kernels_below;
+}
 
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
@@ -2598,12 +2632,16 @@ struct op_table {
   /// What is kept for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;
+  /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
+  detail::pointwise_info const* pointwise = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
 struct boxed_op {
   op_table const* table;
   attributes const* at;
+  /// Not null while a transform does what stands at its own key: kernels of a library below that key come first when it lowers.
+  detail::kernels_below const* below = nullptr;
   char const* name() const { return table->name; }
   char const* schema() const { return table->schema; }
   /// Lowers: hands the call to the next interpreter of the thread.
@@ -2646,7 +2684,7 @@ struct layer {
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
   /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
-  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
+  void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
@@ -2745,6 +2783,11 @@ inline bool inside_transform() {
 }
 
 namespace detail {
+VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l;
+}
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
@@ -2917,6 +2960,7 @@ struct autograd_hooks {
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
@@ -2961,7 +3005,10 @@ VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set k
 
 tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 namespace detail {
+/// Autograd: of the transform that kernels of a library work for, else eager.
 VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]
+    return call_layer(*this_thread_state.transforms.top, op, keys, x);
   dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
   autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
   return h ? h->call(op, below, x) : redispatch(op, below, x);
@@ -4007,8 +4054,9 @@ template <class = void>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   tensor const& first = *x[0];
   dtype const t = first.dtype();
-  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
+  dims const& sizes = first.sizes();
+  bool flat = first.is_contiguous() && !f.conditions && !first.is_number();
+  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == sizes && !x[k]->is_number();
   kernel::loop const loop = f.loops[static_cast<int>(t)];
   if (!flat && f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
@@ -4016,10 +4064,11 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   }
   if (!flat || !loop) [[unlikely]]
     return run_pointwise_general(f, x);
-  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
   void const* p[4];
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
+  index_t const item = itemsize(t);
+  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw(item);
+  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
 
@@ -4235,6 +4284,12 @@ constexpr char const* schema_of() {
   else return "";
 }
 
+template <class Tag>
+constexpr pointwise_info const* pointwise_of() {
+  if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
+  else return nullptr;
+}
+
 /// The kernels registered at run time for an operator; null while there are none.
 template <class Tag>
 inline constinit std::atomic<dispatch_table const*> registered{nullptr};
@@ -4274,7 +4329,8 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::meta_of_result,
                                 &detail::registered<Tag>,
                                 detail::saved_of<rules<Tag>>(),
-                                rules<Tag>::kind};
+                                rules<Tag>::kind,
+                                detail::pointwise_of<Tag>()};
 
 namespace detail {
 template <class Tag, int Facts>
@@ -4361,6 +4417,7 @@ public:
     return (included_ - stacks) | (this_thread_state.included & stacks);
   }
   dispatch_key_set excluded() const { return excluded_; }
+  layer& working_for() const { return of_; }
   /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place of its own, nothing but lowering.
   tensor finish(boxed_op const& op, boxed_args const& x, bool replaced) const;
 
@@ -4394,6 +4451,8 @@ private:
 namespace varve::detail {
 
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
+struct kernels_below;
+tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
 
 /// Does a value belong to a transform that is still there to process it?
 inline bool is_alive(layer const* transforms, tensor const& t) {
@@ -4434,8 +4493,9 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
-VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3). The bit of a history says that autograd is the
+/// layer's own, so that the call stops there.
+VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included | l.keys;
   for (auto const& t : x) {
@@ -4447,10 +4507,41 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) 
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
   dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
-  keys = (keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded;
-  return keys & dispatch_key_set::full(); // histories are of the bottom
+  keys = ((keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded) & dispatch_key_set::full();
+  bool const own = op.table->eval && keys.has_any(l.keys & dispatch_key_set(dispatch_key::autograd_functionality));
+  return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
-/// The end of the kernels of a transform: the rest of the call is the layer's own, unless one of them stood at the key that the layer implements.
+
+/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
+struct kernels_below {
+  layer& of;
+  dispatch_key_set keys;
+  boxed_args const& x;
+};
+/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below autograd for eager tensors: what they do is not recorded.
+VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  processing_layer const* const here = processing_layer::of(top);
+  kernels_below const rest{here->working_for(), keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
+  bool const any = table_of(op).stops.has_any(rest.keys.above(dispatch_key::transform_back));
+  popped const off(this_thread_state.transforms);
+  return here->finish({op.table, op.at, any ? &rest : nullptr}, x, false);
+}
+VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
+  thread_state& s = this_thread_state;
+  pushed const back(s.transforms, rest.of);
+  bool const outer = s.grad_mode;
+  if (rest.of.records) s.grad_mode = rest.of.grad_mode;
+  struct restored {
+    bool& mode;
+    bool value;
+    ~restored() { mode = value; }
+  } const grad_mode{s.grad_mode, outer};
+  processing_layer const here(rest.of);
+  exclude_keys const off(dispatch_key::autograd_functionality);
+  tensor const y = redispatch(op, rest.keys, rest.x);
+  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.inner() : y;
+}
+/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a kernel in its place; else all of it.
 VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   layer* const top = this_thread_state.transforms.top;
   processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
@@ -4460,7 +4551,8 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   dispatch_key_set const own = implementing(top->keys);
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
-  bool const replaced = passed && (t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  // Without rules the layer has nothing of its own to do: only a kernel can have done it.
+  bool const replaced = passed && (op.table->eval || t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
   popped const off(this_thread_state.transforms);
   return here->finish(op, x, replaced);
 }
@@ -4480,7 +4572,7 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
     for (auto const& r : t.rules)
       if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (dispatch_key_set const at = keys_at(*s.transforms.top, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
       if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
       processing_layer const here(*s.transforms.top);
       return redispatch(op, at, x);
@@ -4561,10 +4653,10 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   return true;
 }
 /// Has the one recorder write down what was done.
-inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_list below) {
-  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, of);
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int n) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
-  l.record(l, op, y, of, below);
+  l.record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
@@ -4647,7 +4739,11 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
 }
 } // namespace detail
 
-inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
+inline tensor boxed_op::operator()(boxed_args const& x) const {
+  if (below) [[unlikely]]
+    return detail::call_kernels_below({table, at}, *below);
+  return detail::call_boxed(*this, x);
+}
 
 /// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
 template <>
@@ -4698,7 +4794,7 @@ private:
         tensor const* const of[] = {&x...};
         constexpr int n = sizeof...(X);
         tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, {of, n}, {below, n}); });
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
         return y;
       }
     }
@@ -4750,6 +4846,13 @@ inline void refuse_inference(tensor const& t, char const* name) {
     throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
 }
 
+/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is seen at the level again. Its identity is 0 when there is none.
+struct level_seen_again {
+  std::uint64_t layer = 0;
+  int level = 0;
+};
+inline constinit thread_local level_seen_again this_thread_sees_again{};
+
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
 /// keeps, and its attributes: for each its length and entries.
 struct operator_node : grad_node {
@@ -4785,8 +4888,9 @@ struct operator_node : grad_node {
       if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
+    dims const& sizes = y.sizes();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
@@ -4864,10 +4968,18 @@ struct operator_node : grad_node {
     }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
+    if (!eager && this_thread_sees_again.layer) [[unlikely]]
+      return seen_again(s);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
+  }
+  /// A saved value as the level saw it: with the history that it had there.
+  VARVE_COLD tensor seen_again(saved_value const& s) {
+    edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+    if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
+    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e), s.value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
@@ -4942,57 +5054,6 @@ struct operator_node : grad_node {
 };
 inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
 
-/// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
-template <class F>
-struct function_node : grad_node {
-  F pullback;
-  std::vector<edge> edges;
-  std::string label;
-
-  static grad_node_type const type_;
-  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
-    next = edges.data();
-    count = static_cast<std::uint16_t>(edges.size());
-    results = n;
-    sequence = this_thread_state.next_node++;
-  }
-  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
-    auto& self = static_cast<function_node&>(n);
-    if constexpr (requires { self.pullback.released; }) {
-      if (self.released) refuse_released(self.label.c_str());
-    }
-    return self.pullback(g, wanted);
-  }
-  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
-    if constexpr (requires(F const& f) { f.saved(); }) {
-      auto& self = static_cast<function_node&>(n);
-      if (self.released) refuse_released(self.label.c_str());
-      return self.pullback.saved();
-    } else {
-      return {};
-    }
-  }
-  static void release(grad_node& n) {
-    auto& self = static_cast<function_node&>(n);
-    self.released = true;
-    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
-  }
-  static void destroy(grad_node* n) {
-    if (n->extra) drop_extra(n->extra);
-    delete static_cast<function_node*>(n);
-  }
-  static void name_of(grad_node const& n, char* out) {
-    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
-    out[63] = 0;
-  }
-};
-template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
-/// Records a function of operands with the given edges; the node is the caller's to share.
-template <class F>
-grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
-  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
-}
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
   return edge::taking(fresh, nr);
@@ -8085,6 +8146,15 @@ struct dynamic_level {
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
     return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
+  /// A result without history or tangent that was made at this level may be written into with values of the level (FS-7): it is one of them. What lies in the memory of an operand is as
+  /// that operand is.
+  template <class Y, class X>
+  VARVE_NOINLINE void make_own(Y& y, X const& of) const {
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number()) return;
+    for (int i = 0; i < of.size(); ++i)
+      if (of[i].defined() && y.shares_storage(of[i])) return;
+    y = tracked_value(y, {});
+  }
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};
@@ -8142,11 +8212,12 @@ struct dynamic_level {
   }
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below, int n) {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, of, below);
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, of[0], on); // those have memory of their own
+    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+    if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>
@@ -8154,9 +8225,9 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (recording || !op.table->differentiable) return;
+      if (!op.table->differentiable || !is_floating(y.dtype())) return;
       y = tracked_value(y, {});
-      origin = detail::view_origin::no_grad;
+      if (!recording) origin = detail::view_origin::no_grad;
     }
     y.set_base(of.base().defined() ? of.base() : of, origin);
   }
@@ -8410,50 +8481,6 @@ private:
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
 
 } // namespace varve
-
-// ---- varve/core/owner_lock.hpp
-namespace varve::detail {
-
-/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
-class owner_lock {
-public:
-  owner_lock() = default;
-  owner_lock(owner_lock const&) = delete;
-  owner_lock& operator=(owner_lock const&) = delete;
-
-  /// Holds the lock for the life of the object.
-  class held {
-  public:
-    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
-    held(held const&) = delete;
-    held& operator=(held const&) = delete;
-    ~held() {
-      if (!first_) return;
-      lock_.owner_.store(nullptr, std::memory_order_release);
-      lock_.owner_.notify_one();
-    }
-
-  private:
-    owner_lock& lock_;
-    bool first_;
-  };
-
-private:
-  /// Was it free, and not this thread's already?
-  bool take() {
-    static constinit thread_local char here = 0; // its address is the thread's name
-    void const* seen = nullptr;
-    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
-      if (seen == &here) return false;
-      if (seen) owner_.wait(seen, std::memory_order_relaxed);
-      seen = nullptr;
-    }
-    return true;
-  }
-  std::atomic<void const*> owner_{nullptr};
-};
-
-} // namespace varve::detail
 
 // ---- varve/interpreter/grad_mode.hpp
 namespace varve {
@@ -9326,11 +9353,13 @@ public:
     tasks_.clear();
     ready_.clear();
     open_.clear();
+    this_thread_sees_again = {};
   }
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
   ~backward_run() {
     current() = outer_;
+    this_thread_sees_again = outer_level_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
     tasks_.clear();
@@ -9560,6 +9589,7 @@ private:
   bool keep_, owns_marks_;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
+  level_seen_again outer_level_ = this_thread_sees_again;
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
@@ -9840,6 +9870,113 @@ void note_call(grad_node& n) {
 
 } // namespace varve
 
+// ---- varve/core/owner_lock.hpp
+namespace varve::detail {
+
+/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
+class owner_lock {
+public:
+  owner_lock() = default;
+  owner_lock(owner_lock const&) = delete;
+  owner_lock& operator=(owner_lock const&) = delete;
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    ~held() {
+      if (!first_) return;
+      lock_.owner_.store(nullptr, std::memory_order_release);
+      lock_.owner_.notify_one();
+    }
+
+  private:
+    owner_lock& lock_;
+    bool first_;
+  };
+
+private:
+  /// Was it free, and not this thread's already?
+  bool take() {
+    static constinit thread_local char here = 0; // its address is the thread's name
+    void const* seen = nullptr;
+    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (seen == &here) return false;
+      if (seen) owner_.wait(seen, std::memory_order_relaxed);
+      seen = nullptr;
+    }
+    return true;
+  }
+  std::atomic<void const*> owner_{nullptr};
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/function_node.hpp
+namespace varve::detail {
+
+[[noreturn]] VARVE_COLD inline void refuse_seen_again(char const* name) {
+  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name + ", which keeps values from below that transform; call grad of a function there").c_str());
+}
+/// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no values of its own says so by a member `is_linear`.
+template <class F>
+struct function_node : grad_node {
+  F pullback;
+  std::vector<edge> edges;
+  std::string label;
+
+  static grad_node_type const type_;
+  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
+    next = edges.data();
+    count = static_cast<std::uint16_t>(edges.size());
+    results = n;
+    sequence = this_thread_state.next_node++;
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
+    auto& self = static_cast<function_node&>(n);
+    if constexpr (requires { self.pullback.released; }) {
+      if (self.released) refuse_released(self.label.c_str());
+    }
+    if constexpr (!requires { F::is_linear; })
+      if (this_thread_sees_again.layer && this_thread_state.grad_mode) [[unlikely]]
+        refuse_seen_again(self.label.c_str());
+    return self.pullback(g, wanted);
+  }
+  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
+    if constexpr (requires(F const& f) { f.saved(); }) {
+      auto& self = static_cast<function_node&>(n);
+      if (self.released) refuse_released(self.label.c_str());
+      return self.pullback.saved();
+    } else {
+      return {};
+    }
+  }
+  static void release(grad_node& n) {
+    auto& self = static_cast<function_node&>(n);
+    self.released = true;
+    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<function_node*>(n);
+  }
+  static void name_of(grad_node const& n, char* out) {
+    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
+    out[63] = 0;
+  }
+};
+template <class F>
+inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
+/// Records a function of operands with the given edges; the node is the caller's to share.
+template <class F>
+grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
+  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
+}
+
+} // namespace varve::detail
+
 // ---- varve/interpreter/eager.hpp
 namespace varve {
 
@@ -9867,13 +10004,22 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
-/// Lowers below autograd: what a recorded call runs.
+/// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
   dispatch_key_set keys;
   op_table const* table = op.table;
   attributes const* at = op.at;
-  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
+  tensor operator()(boxed_args const& x) const {
+    tensor y = redispatch(op, keys, x);
+    for (auto const& t : x)
+      if (t.is(y)) [[unlikely]] {
+        y = t.with_layout(t.where(), true);
+        if (y.base().defined()) y.set_origin(view_origin::custom);
+        break;
+      }
+    return y;
+  }
 };
 template <class X>
 struct eager_tracked {
@@ -10137,6 +10283,7 @@ struct copy_slices {
   edge written;
   dims sizes, strides, offset;
   int target; // which operand was written into
+  static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
     T const whole = contiguous(static_cast<T const&>(g[0]));
@@ -10174,10 +10321,15 @@ T tangent_of_view(T const& base, T const& view) {
   return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
 }
 template <class T = tensor>
-void change_tangent(T const& self, T const& tangent) {
-  if (T const base = self.base(); base.defined()) {
+void change_tangent(T const& self, T tangent) {
+  T const base = self.base();
+  bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
+  if (!tangent.defined() && !known) return;
+  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    base.set_extra(as_strided_scatter(T(contiguous(static_cast<T const&>(base.extra()))), tangent, strides, offset));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
 }
@@ -10417,7 +10569,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
-inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v)); };
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge()); };
 template <class Lv>
 inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
 
@@ -10825,7 +10977,9 @@ struct interpreter_layer : layer {
       if (op.table->kind == op_kind::mutation) [[unlikely]]
         return write_at(in, op, x);
       tensor y = in.process(op, x);
-      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      if (!in.refresh) return y;
+      if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      in.make_own(y, x);
       return y;
     };
     pushed::name(*this, stack);
@@ -10974,7 +11128,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? layer_.interpreter.fresh(y).extra() : tensor(zeros_like(y));
+    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    Y const& t = layer_.interpreter.fresh(y).extra();
+    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {
@@ -11026,7 +11182,24 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+inline edge const& gradient_edge_of(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return eager_history(t);
+}
+/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
+template <class Targets>
+level_seen_again graph_level_of(Targets const& outputs) {
+  level_seen_again r;
+  if (!inside_transform()) return r;
+  for (auto const& y : outputs) {
+    if (!y.value.defined()) throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, which do not tell their level");
+    if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value)) throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+    if (&y != &outputs[0] && y.value.layer() != r.layer) throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their gradients one after the other");
+    r = {y.value.layer(), y.value.level()};
+  }
+  return r;
+}
 
 /// Cotangents of the roots: as given, or one for a single element (AG-1).
 template <class Run, class Targets, class T>
@@ -11112,12 +11285,14 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
 }
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
-/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen there, with
+/// `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are then refused (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
-  detail::refuse_backward_inside_transform("autograd::grad");
+  detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<> run(o.retain_graph || o.create_graph);
+  detail::this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
   for (auto const& x : inputs) {
@@ -11151,7 +11326,9 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
+  level_seen_again const level = graph_level_of(outputs);
   backward_run<> run(o.retain_graph || o.create_graph);
+  this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   scope.run([&] {
     seed_roots(run, outputs, mapped, "autograd::grad");
@@ -11259,7 +11436,7 @@ constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
 }
 template <class... P>
 requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
-  auto const add = [&](boxed_args const& p) {
+  [[maybe_unused]] auto const add = [&](boxed_args const& p) {
     for (auto const& t : p) x.push_back(t);
   };
   (add(y), ...);
@@ -12630,6 +12807,14 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
+/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+constexpr graph function_of(graph const& g, int r) {
+  graph out;
+  detail::append(out, g, r, r + 1, 0);
+  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  return out;
+}
+
 /// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
 /// becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {
@@ -12696,6 +12881,25 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  constexpr void inputs_first() {
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
@@ -12753,7 +12957,7 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
@@ -12763,22 +12967,7 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
+    inputs_first();
   }
 
   int inputs_ = 0, several_ = 1;
@@ -13022,21 +13211,38 @@ private:
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
+  constexpr explicit make_fx_function(F f_) : f(f_) {}
+
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
+    return trace(l, [](auto const&) {}, x...);
+  }
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. `returned` is told what the function returned.
+  template <class R, class... X>
+  graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
+    trace_layer l;
+    l.captures = &captured;
+    return trace(l, returned, x...);
+  }
+
+private:
+  template <class R, class... X>
+  graph trace(trace_layer& l, R const& returned, X const&... x) const {
     std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
       return detail::call_with(f, in);
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
+    returned(y);
+    if (l.captures) l.builder.inputs_first();
     return l.builder.finish();
   }
 };
 template <class F>
 constexpr auto make_fx(F f) {
-  return make_fx_function<F>{f};
+  return make_fx_function<F>(f);
 }
 
 } // namespace varve
@@ -15444,79 +15650,99 @@ auto carry(F f) {
 
 } // namespace varve
 
-// ---- varve/graph/equal.hpp
+// ---- varve/graph/print.hpp
+#include <cstdio>
 namespace varve {
-
 namespace detail {
-/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
-struct matching {
-  graph_view const &a, &b;
-  list<int> to, from, todo{};
 
-  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
-
-  /// Takes two nodes for one; false when one of them has another partner already.
-  constexpr bool pair(int x, int y) {
-    int &p = to[x], &q = from[y];
-    if (p >= 0 || q >= 0) return p == y && q == x;
-    p = y, q = x;
-    todo.push_back(x);
-    return true;
+/// A number as short as it can be read back.
+VARVE_COLD inline std::string number_text(double x) {
+  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15) return std::to_string(static_cast<long long>(x));
+  char text[40];
+  for (int digits = 6; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, x);
+    if (std::strtod(text, nullptr) == x) break;
   }
-  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
-    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
-  }
-  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+  return text;
+}
 
-  /// Two nodes without what they are computed from, which is paired.
-  constexpr bool alike(node const& x, node const& y) {
-    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
-    if (is_array_constant(x)) {
-      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
-      for (index_t e = 0; e < numel(x.out.sizes); ++e)
-        if (!same_bits(p[e], q[e])) return false;
-    } else if (!same_bits(x.value, y.value)) {
-      return false;
+/// `float32[8, 3]`; a plain `float32` for rank 0.
+VARVE_COLD inline std::string meta_text(meta const& m) { return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : ""); }
+
+/// The number in a placeholder or constant; of an array constant the elements, of many the first.
+VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
+  if (!is_array_constant(n)) return number_text(n.value);
+  constexpr index_t shown = 16;
+  std::string s = "[";
+  index_t const count = numel(n.out.sizes);
+  for (index_t e = 0; e < count && e < shown; ++e) s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
+  return s += count > shown ? ", ...]" : "]";
+}
+
+/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
+VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
+  std::string s = n.op->name;
+  s += '(';
+  char const* comma = "";
+  if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
+  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
+  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
+  return s += ')';
+}
+
+VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    if (g.nodes[n].regions_count) s += " {";
+    s += '\n';
+    for (int k = 0; k < g.nodes[n].regions_count; ++k) {
+      if (k) s += indent + "} {\n";
+      print_region(s, g, g.nodes[n].regions_first + k, indent + "  ");
     }
-    for (int k = 0; k < x.count; ++k)
-      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
-    for (int k = 0; k < x.regions_count; ++k)
-      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
-    return true;
+    if (g.nodes[n].regions_count) s += indent + "}\n";
   }
-  constexpr bool functions(region const& f, region const& g) {
-    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
-    for (int k = 0; k < f.inputs; ++k)
-      if (!pair(f.node_first + k, g.node_first + k)) return false;
-    for (int k = 0; k < f.result_count; ++k)
-      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
-    return true;
-  }
-  constexpr bool follow() {
-    while (!todo.empty()) {
-      int const x = todo.back();
-      todo.pop_back();
-      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
+  s += indent + "return";
+  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
+  s += '\n';
+}
+
+VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[n];
+    bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
+    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
+    for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
+    s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
+    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
+    for (int k = 0; k < nd.regions_count; ++k) {
+      int const sub = nd.regions_first + k;
+      s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " + std::to_string(k) + "\";\n";
+      dot_region(s, g, sub, indent + "  ");
+      s += indent + "}\n";
     }
-    return true;
   }
-};
+  for (int k = 0; k < f.result_count; ++k) {
+    std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
+    s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
+    s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
+  }
+}
 } // namespace detail
 
-/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
-/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
-/// compared in their order. Linear in the size of the graphs.
-constexpr bool equal(graph_view const& g, graph_view const& h) {
-  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
-  detail::matching m(g, h);
-  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
-  if (!m.follow()) return false;
-  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
-    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
-    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
-    if (x == 0 || y == 0) return x == y;
-    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
-  }
+/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
+VARVE_COLD inline std::string to_string(graph_view const& g) {
+  std::string s;
+  if (g.sizes.regions) detail::print_region(s, g, 0, "");
+  return s;
+}
+
+/// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
+VARVE_COLD inline std::string to_dot(graph_view const& g) {
+  std::string s = "digraph varve {\n  node [shape=plaintext];\n";
+  if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
+  return s + "}\n";
 }
 
 } // namespace varve
@@ -15605,6 +15831,7 @@ struct buffer {
   dtype type;
   index_t number;
   index_t elements;
+  int node; // of the graph; -1: of none
 };
 
 /// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
@@ -15646,8 +15873,9 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
+  int node; // of the graph
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
@@ -15697,9 +15925,11 @@ inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
   known what = known::other;
+  op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
+  int operands = 0;
+  int region = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
 };
 
 /// A planned graph while it is being made.
@@ -15763,1075 +15993,443 @@ private:
 
 } // namespace varve::loop
 
-// ---- varve/graph/transpose.hpp
+// ---- varve/export/cpp_text.hpp
 /// @file
-/// Loads of records: arrays whose elements are short rows.
-namespace varve::loop {
+/// Types, numbers and operators as C++ text.
+namespace varve::cpp {
 
-/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
-template <class T>
-inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+/// The C++ type of a dtype.
+constexpr char const* type_text(dtype t) {
+  switch (t) {
+  case dtype::bool_: return "bool";
+  case dtype::uint8: return "std::uint8_t";
+  case dtype::int32: return "std::int32_t";
+  case dtype::int64: return "std::int64_t";
+  case dtype::float32: return "float";
+  case dtype::float64: return "double";
+  default: refuse::dtype_is_not_supported("emit_cpp", name(t));
+  }
+}
+/// A number as a literal of a dtype, which is read back to the bit.
+VARVE_COLD inline std::string literal(dtype t, double x) {
+  if (t == dtype::bool_) return x != 0 ? "true" : "false";
+  if (!is_floating(t)) return varve::detail::number_text(x);
+  std::string const type = type_text(t);
+  if (x != x) return "std::numeric_limits<" + type + ">::quiet_NaN()";
+  if (x - x != 0) return (x < 0 ? "-" : "") + ("std::numeric_limits<" + type + ">::infinity()");
+  std::string s = x == 0 && 1 / x < 0 ? "-0" : varve::detail::number_text(t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x);
+  if (s.find_first_of(".e") == std::string::npos) s += ".0";
+  return t == dtype::float32 ? s + "f" : s;
+}
 
-namespace detail {
-template <class T, int Bytes>
-struct native {
-  typedef T type __attribute__((vector_size(Bytes)));
+/// How the call of an elementwise operator is written: `$0`, `$1`, `$2` are its operands, `$T` the type that it computes in.
+struct operator_text {
+  std::string_view name, text;
 };
-/// One vector after the other.
-template <class V, int... I>
-VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
+/// Arithmetic that floating types and batches have as C++ operators.
+inline constexpr operator_text infix[] = {{"add", "$0 + $1"}, {"sub", "$0 - $1"}, {"mul", "$0 * $1"}, {"div", "$0 / $1"}, {"neg", "-$0"}};
+/// Operators that are the function of varve/kernel of the same name.
+inline constexpr std::string_view functions[] = {"add", "sub", "mul", "neg", "abs", "sign", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "where", "maximum", "minimum", "floor", "ceil", "trunc", "round",
+                                                 "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "sqrt", "reciprocal", "pow", "fmod", "remainder", "floor_divide"};
+/// Others.
+inline constexpr operator_text others[] = {{"relu", "kernel::maximum($0, $T(0))"}, {"square", "$0 * $0"}, {"isfinite", "kernel::eq($0 - $0, $T(0))"}};
+
+/// The text of an operator on values of dtype `t`, or on batches; empty when there is none. Integers go through the kernels, in which they wrap.
+VARVE_COLD inline std::string text_of_operator(std::string_view name, dtype t, bool batches, int operands) {
+  if (batches || is_floating(t))
+    for (operator_text const& o : infix)
+      if (o.name == name) return std::string(o.text);
+  for (operator_text const& o : others)
+    if (o.name == name) return std::string(o.text);
+  for (std::string_view f : functions)
+    if (f == name) {
+      std::string s = "kernel::" + std::string(f) + "(";
+      for (int k = 0; k < operands; ++k) s += (k ? ", $" : "$") + std::to_string(k);
+      return s + ")";
+    }
+  return {};
 }
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
-template <int Bytes>
-VARVE_INLINE auto pieces(float const* p, index_t step) {
-  using V = typename native<float, Bytes>::type;
-  if constexpr (Bytes == 16) {
-    V r;
-    std::memcpy(&r, p, sizeof r);
-    return r;
-#if VARVE_USE_XSIMD && defined(__AVX__)
-  } else if constexpr (Bytes == 32) {
-    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-#endif
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  } else if constexpr (Bytes == 64) {
-    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
-#endif
-  } else {
-    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+
+/// Replaces `$k` by operand k, and `$T` by a type. An operand that is no name is put in parentheses.
+template <class Operand>
+VARVE_COLD std::string filled_in(std::string const& text, std::string const& type, Operand const& operand) {
+  std::string s;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    if (text[k] != '$') s += text[k];
+    else if (text[++k] == 'T') s += type;
+    else s += operand(text[k] - '0');
   }
-}
-/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
-template <int High, int Group, class T, class V, int... I>
-VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  constexpr int n = fields_at_once<T>, all = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
-}
-} // namespace detail
-
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
-template <class T>
-VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
-  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
-  using V = typename detail::native<T, bytes>::type;
-  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
-  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
-  V r[n];
-#pragma GCC unroll 4
-  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
-  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
-  if constexpr (n == 2) {
-    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
-  } else {
-    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
-    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
-    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
-    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
-  }
+  return s;
 }
 
-} // namespace varve::loop
+/// Text that is written line by line.
+class writer {
+public:
+  std::string text;
+  void line(std::string const& s) { text += s.empty() ? "\n" : std::string(static_cast<std::size_t>(depth_) * 2, ' ') + s + "\n"; }
+  void open(std::string const& s) { line(s), ++depth_; }
+  void indent() { ++depth_; }
+  void close(std::string const& s = "}") { --depth_, line(s); }
 
-// ---- varve/graph/emit.hpp
-/// @file
-/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
-/// `P` is a type with `static constexpr auto value`, a `static_program`.
-namespace varve::loop {
-
-/// Addresses of arguments, results and the arena while a program runs.
-template <int Arguments, int Results>
-struct memory {
-  void const* argument[Arguments ? Arguments : 1];
-  void* result[Results ? Results : 1];
-  std::byte* arena;
+private:
+  int depth_ = 0;
 };
 
-/// The elements of a constant of program `P`, with their type: read-only data of the executable.
-template <class P, int Buffer>
-struct table {
-  static constexpr buffer b = P::value.buffers[Buffer];
-  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
-  constexpr table() : elements{} {
-    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
-  }
-};
-template <class P, int Buffer>
-alignas(64) inline constexpr table<P, Buffer> table_of{};
+} // namespace varve::cpp
 
-/// First element of a buffer, with its type.
-template <class P, int Buffer>
-VARVE_INLINE auto* address(auto const& mem) {
-  constexpr buffer b = P::value.buffers[Buffer];
-  using T = type_of<b.type>;
-  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
-  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
-  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
-  else return reinterpret_cast<T*>(mem.arena + b.number);
-}
+// ---- varve/export/cpp_loops.hpp
+namespace varve::cpp {
 
-/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
-template <int Live, int First = 0>
-struct lanes_in_use {
-  static constexpr int live = Live, first = First;
-};
+/// Names of buffers in the text: arguments `x0`, results `y0`, array constants `c5` and temporaries `t7` by their node.
+VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
+  loop::buffer const& b = p.buffers[k];
+  if (b.where == loop::place::argument) return "x" + std::to_string(b.number);
+  if (b.where == loop::place::result) return "y" + std::to_string(b.number);
+  if (b.node < 0) return "s" + std::to_string(k);
+  return (b.where == loop::place::constant ? "c" : "t") + std::to_string(b.node);
+}
+inline std::string text(index_t n) { return std::to_string(n); }
 
-namespace detail {
-template <class P, int A, std::size_t... L>
-VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
-  constexpr access a = P::value.accesses[A];
-  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
-}
-template <class P, int A>
-VARVE_INLINE index_t position(index_t const* i) {
-  return position<P, A>(i, std::make_index_sequence<max_rank>{});
-}
-
-/// Elements `p[0], p[Stride], ...` as a value of the lane type.
-template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_lanes(T const* p) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    return static_cast<V>(*p);
-  } else if constexpr (Stride == 0) {
-    return V(static_cast<E>(*p));
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
-    else return kernel::load_first(p, M::live);
-  } else {
-    alignas(64) E all[kernel::lanes<E>]{};
-    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
-    return kernel::load(all);
-  }
-}
-
-template <class T, class E>
-VARVE_INLINE T narrow(E x) {
-  if constexpr (std::is_same_v<T, bool>) return x != 0;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
-  else return static_cast<T>(x);
-}
-template <class M, index_t Stride, class T, class V>
-VARVE_INLINE void store_lanes(T* p, V const& v) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
-    else kernel::store_first(p, M::live, v);
-  } else {
-    alignas(64) E all[kernel::lanes<E>];
-    kernel::store(all, v);
-    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
-  }
-}
-
-/// 0, 1, 2, ... times `step`.
-template <class V>
-VARVE_INLINE V ramp(kernel::element_t<V> step) {
-  using E = kernel::element_t<V>;
-  if constexpr (kernel::is_batch<V>) {
-    alignas(64) E all[kernel::lanes<E>];
-    for (int l = 0; l < static_cast<int>(kernel::lanes<E>); ++l) all[l] = static_cast<E>(l) * step;
-    return kernel::load(all);
-  } else {
-    return V(0);
-  }
-}
-
-template <class V>
-VARVE_INLINE V pick_greatest(V const& a, V const& b) {
-  if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
-  else return a > b || a != a ? a : b;
-}
-template <class V>
-VARVE_INLINE V pick_least(V const& a, V const& b) {
-  if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
-  else return a < b || a != a ? a : b;
-}
-template <class V>
-VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
-  if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
-  else return a * b + c;
-}
-/// c - a * b
-template <class V>
-VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
-  if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
-  else return c - a * b;
-}
-/// Rounds a double to the dtype it stands for.
-template <dtype D>
-VARVE_INLINE double rounded(double x) {
-  if constexpr (D == dtype::float64) return x;
-  else return static_cast<double>(narrow<type_of<D>>(x));
-}
-template <dtype To, dtype From, class V>
-VARVE_INLINE V converted(V const& x) {
-  using E = kernel::element_t<V>;
-  if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
-    return x;
-  } else if constexpr (To == dtype::bool_) {
-    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
-    else return x != 0 ? E(1) : E(0);
-  } else if constexpr (kernel::is_batch<V>) {
-    if constexpr (To == dtype::float64) return x;
-    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
-  } else {
-    return static_cast<E>(narrow<type_of<To>>(x));
-  }
-}
-} // namespace detail
-
-namespace detail {
-/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
-template <class V>
-VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
-  return slot >= 0 ? now[slot] : fixed[~slot];
-}
-/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
-template <step_kind Kind, class V>
-VARVE_INLINE V arithmetic(V const& a, V const& b) {
-#if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
-  if constexpr (kernel::is_batch<V>) {
-    if constexpr (Kind == step_kind::add) return V(a.data + b.data);
-    else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
-    else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
-    else return V(a.data / b.data);
-  } else
-#endif
-  {
-    if constexpr (Kind == step_kind::add) return a + b;
-    else if constexpr (Kind == step_kind::sub) return a - b;
-    else if constexpr (Kind == step_kind::mul) return a * b;
-    else return a / b;
-  }
-}
-/// The kernel of an operator on the lane type.
-template <class V>
-constexpr auto kernel_of(op_handle const& op) {
-  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
-  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
-  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
-  else return op.simd_f64;
-}
-/// Operand `K` of a step with many.
-template <class P, int S, int K, class V>
-VARVE_INLINE V const& term(V const* fixed, V const* now) {
-  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
-  if constexpr (slot >= 0) return now[slot];
-  else return fixed[~slot];
-}
-/// An operator by its lane kernel.
-template <class P, int S, class V, int... K>
-VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
-  constexpr step s = P::value.steps[S];
-  if constexpr (s.wide && s.from == dtype::float32) {
-    constexpr auto k = s.op->lane_f32;
-    float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
-    return k(a);
-  } else {
-    constexpr auto k = kernel_of<V>(*s.op);
-    V const a[] = {term<P, S, K>(fixed, now)..., V(kernel::element_t<V>(0))};
-    if constexpr (s.wide) return rounded<s.type>(k(a));
-    else return k(a);
-  }
-}
-/// One of many terms goes to one of two partial results: half the latency.
-template <step_kind Kind, int K, class V>
-VARVE_INLINE void take(V* r, V const& x) {
-  if constexpr (K < 2) r[K] = x;
-  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
-  else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
-  else r[K % 2] = pick_least(r[K % 2], x);
-}
-template <int K, class V>
-VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
-  if constexpr (K < 2) r[K] = a * b;
-  else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
-}
-template <class P, int S, class V, int... K>
-VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
-  constexpr step_kind kind = P::value.steps[S].kind;
-  V r[2];
-  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
-  else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
-  if constexpr (sizeof...(K) > 1) {
-    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
-    else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
-    else return pick_least(r[0], r[1]);
-  } else {
-    return r[0];
-  }
-}
-} // namespace detail
-
-/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
-template <class P, int S, int Slot, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
-  constexpr step s = P::value.steps[S];
-  using E = kernel::element_t<V>;
-  if constexpr (s.kind == step_kind::none) {
-  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
-    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
-  } else if constexpr (s.kind == step_kind::fma) {
-    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::fnma) {
-    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
-    now[Slot] = k(a);
-  } else if constexpr (s.kind == step_kind::op) {
-    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
-  } else if constexpr (s.kind == step_kind::load) {
-    constexpr access a = P::value.accesses[s.access];
-    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
-  } else if constexpr (s.kind == step_kind::records) {
-    constexpr access a = P::value.accesses[s.access];
-    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-    load_fields<E>(p, a.stride[Vector], now + Slot);
-  } else if constexpr (s.kind == step_kind::index) {
-    constexpr access a = P::value.accesses[s.access];
-    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
-    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
-    if constexpr (s.count == 0) now[Slot] = x;
-    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
-    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
-  } else if constexpr (s.kind == step_kind::constant) {
-    now[Slot] = V(static_cast<E>(s.value));
-  } else if constexpr (s.kind == step_kind::convert) {
-    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
-  } else {
-    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/kernel/matmul_block.hpp
-/// @file
-/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
-namespace varve::kernel {
-
-namespace detail {
-/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int registers = 32;
-#else
-inline constexpr int registers = 16;
-#endif
-/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
-inline constexpr int block_rows = registers == 32 ? 12 : 6;
-/// Columns of a block.
-template <class T>
-inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
-
-/// Copies or adds the valid columns of a block.
-template <class T>
-VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row, bool accumulate) {
-  constexpr index_t L = lanes<T>;
-  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
-    index_t j = 0;
-    for (; j + L <= cols; j += L) kernel::store(c + j, accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
-    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
-  }
-}
-
-/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
-template <class T, int Rows, int Batches>
-VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
-                                 bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  V sum[Rows][Batches];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  for (index_t p = 0; p < k; ++p) {
-    V row[Batches];
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      V const x(a[i * a_row]);
-#pragma GCC unroll 4
-      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
-    }
-    a += a_col;
-    b += b_row;
-  }
-  bool const whole = cols == Batches * L && !accumulate;
-  alignas(64) T tile[Rows * Batches * L];
-  T* const to = whole ? c : tile;
-  index_t const to_row = whole ? c_row : Batches * L;
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
-  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
-}
-} // namespace detail
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/matmul.hpp
-/// @file
-/// Matrix products of run-time size with any strides.
-namespace varve::kernel {
-
-/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
-template <class T>
-struct matrix {
-  T* data;
-  index_t row, col;
-  matrix at(index_t i, index_t j) const
-    requires(!std::is_void_v<T>)
-  {
-    return {data + i * row + j * col, row, col};
-  }
-  matrix transposed() const { return {data, col, row}; }
-};
-
-namespace detail {
-/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
-inline constexpr index_t inner_block = 256, outer_block = 240;
-
-/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
-template <class T, int Rows>
-VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
-  for (; i + Rows <= m; i += Rows) detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
-  return i;
-}
-/// The same with A packed: the rows of a block lie side by side.
-template <class T>
-VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
-  index_t i = 0;
-  for (; i + block_rows <= m; i += block_rows)
-    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
-  return i;
-}
-template <class T>
-VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
-  for (index_t i = 0; i + block_rows <= m; i += block_rows, to += block_rows * k)
-    for (index_t p = 0; p < k; ++p)
-      for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
-}
-/// A panel of B, its rows side by side, missing columns 0.
-template <class T>
-VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
-  constexpr index_t W = block_cols<T>, L = lanes<T>;
-  if (b.col == 1) {
-    for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < W; j += L) {
-        T const* const from = b.data + p * b.row + j;
-        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from) : cols > j ? kernel::load_first(from, static_cast<std::size_t>(cols - j)) : batch<T>(T(0)));
-      }
-    return;
-  }
-  index_t p = 0;
-  if (b.row == 1 && cols == W) // squares transposed in registers
-    for (; p + L <= k; p += L)
-      for (index_t j = 0; j < W; j += L) {
-        batch<T> r[lanes<T>];
-        for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b.data + p + (j + i) * b.col);
-        kernel::transpose<T>(r);
-        for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * W + j, r[i]);
-      }
-  for (index_t j = 0; j < W; ++j)
-    for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
-}
-
-/// y[i] (+)= sum_p a[i, p] x[p].
-template <class T>
-VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y, index_t y_step, bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  index_t i = 0;
-  if (a.row == 1 && y_step == 1) { // columns are contiguous: combine them
-    constexpr index_t W = 4 * L;
-    for (; i + W <= m; i += W) {
-      V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
-      for (index_t p = 0; p < k; ++p)
-        for (int j = 0; j < 4; ++j) s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
-      for (int j = 0; j < 4; ++j) kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
-    }
-    for (; i < m; i += L) {
-      auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
-      bool const whole = n == lanes<T>;
-      V s(T(0));
-      for (index_t p = 0; p < k; ++p) {
-        T const* const from = a.data + i + p * a.col;
-        s = kernel::fma<T>(V(x[p * x_step]), whole ? kernel::load(from) : kernel::load_first(from, n), s);
-      }
-      if (whole) kernel::store(y + i, accumulate ? V(kernel::load(y + i) + s) : s);
-      else kernel::store_first(y + i, n, accumulate ? V(kernel::load_first(y + i, n) + s) : s);
-    }
-    return;
-  }
-  bool const rows = a.col == 1 && x_step == 1;
-  for (; i < m; ++i) {
-    T const* const p = a.data + i * a.row;
-    V s(T(0)), t(T(0));
-    index_t j = 0;
-    if (rows) {
-      for (; j + 2 * L <= k; j += 2 * L) {
-        s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-        t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
-      }
-      for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-      if (j < k) t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)), kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t), j = k;
-    }
-    T r = kernel::reduce_sum(V(s + t));
-    for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
-    y[i * y_step] = accumulate ? y[i * y_step] + r : r;
-  }
-}
-
-template <class T>
-VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
-  constexpr index_t W = block_cols<T>;
-  alignas(64) T panel[inner_block * W];
-  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
-  T* const packed = pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
-  for (index_t p = 0; p < k; p += inner_block) {
-    index_t const kb = k - p < inner_block ? k - p : inner_block;
-    bool const add = accumulate || p > 0;
-    index_t const step = packed ? outer_block : m;
-    for (index_t i = 0; i < m; i += step) {
-      index_t const mb = m - i < step ? m - i : step;
-      matrix<T const> const rows = a.at(i, p);
-      if (packed) detail::pack_rows(mb, kb, rows, packed);
-      for (index_t j = 0; j < n; j += W) {
-        index_t const cols = n - j < W ? n - j : W;
-        matrix<T const> const from = b.at(p, j);
-        bool const direct = from.col == 1 && cols == W && mb <= 2 * block_rows; // too few rows to repay a copy
-        if (!direct) detail::pack_panel(kb, cols, from, panel);
-        T const* const q = direct ? from.data : panel;
-        index_t const q_row = direct ? from.row : W;
-        matrix<T> const to = c.at(i, j);
-        index_t r = packed ? detail::multiply_packed_rows(mb, kb, packed, q, q_row, to, cols, add)
-                           : detail::multiply_rows<T, block_rows>(0, mb, kb, rows, q, q_row, to, cols, add);
-        r = detail::multiply_rows<T, block_rows / 3>(r, mb, kb, rows, q, q_row, to, cols, add);
-        detail::multiply_rows<T, 1>(r, mb, kb, rows, q, q_row, to, cols, add);
-      }
-    }
-  }
-  std::free(packed);
-}
-/// A few dozen products, for which a block is too much.
-template <class T>
-VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
-  for (index_t i = 0; i < m; ++i)
-    for (index_t j = 0; j < n; ++j) {
-      T s(0);
-      for (index_t p = 0; p < k; ++p) s += a.data[i * a.row + p * a.col] * b.data[p * b.row + j * b.col];
-      T& to = c.data[i * c.row + j * c.col];
-      to = accumulate ? to + s : s;
-    }
-}
-template <class T>
-void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
-  for (index_t i = 0; i < m; ++i) {
-    T* const row = c.data + i * c.row;
-    for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
-    for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < n; ++j) row[j * c.col] = kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
-  }
-}
-} // namespace detail
-
-/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives zeros. Floating products are blocked for
-/// registers and caches (scratch: a panel on the stack, beyond 128 Ki elements of A also 240 KiB on the heap, without which it goes on); integers wrap.
-template <class T>
-void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate = false) {
-  if (m == 0 || n == 0) return;
-  if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
-  else {
-    if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
-    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
-    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
-    if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-    if (c.col != 1) return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate); // (a b)^T = b^T a^T
-    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
-  }
-}
-
-/// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
-template <class = void>
-VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b, matrix<void> c, bool accumulate = false) {
-  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
-  on_dtype(type, "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col}, {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
-                        accumulate);
-  });
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/matmul_fixed.hpp
-/// @file
-/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of B through registers.
-namespace varve::kernel {
-
-namespace detail {
-/// Rows of a block of `Batches` batches that fill the registers but for a row of B and an element of A.
-constexpr int fixed_rows(int batches) { return (registers - 2 - batches) / batches; }
-
-/// A product at a column of C, with at most four batches; `b` may be read up to `b_end`.
-template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows, int Batches, index_t Cols>
-VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  constexpr index_t rest = Cols % L; // columns of the last batch when it is not full
-  V sum[Rows][Batches];
-#pragma GCC unroll 32
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next row and are dropped in the end.
-  auto step = [&](index_t p, bool partial) __attribute__((always_inline)) {
-    V row[Batches];
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j)
-      row[j] = rest != 0 && j == Batches - 1 && partial ? kernel::load_first(b + p * B_row + j * L, static_cast<std::size_t>(rest)) : kernel::load(b + p * B_row + j * L);
-#pragma GCC unroll 32
-    for (int i = 0; i < Rows; ++i) {
-      V const x(a[i * A_row + p * A_col]);
-#pragma GCC unroll 4
-      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
-    }
-  };
-  index_t p = 0;
-  if constexpr (rest == 0) {
-    for (; p < K; ++p) step(p, false);
-  } else {
-    index_t const safe = (b_end - b) - Batches * L; // greatest distance at which whole rows may be read
-    for (; p < K && p * B_row <= safe; ++p) step(p, false);
-    for (; p < K; ++p) step(p, true);
-  }
-#pragma GCC unroll 32
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) {
-      if (rest != 0 && j == Batches - 1) kernel::store_first(c + i * C_row + j * L, static_cast<std::size_t>(rest), sum[i][j]);
-      else kernel::store(c + i * C_row + j * L, sum[i][j]);
-    }
-}
-/// All rows of C at up to `Batches` batches of columns.
-template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, index_t Cols>
-VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
-  constexpr int batches = static_cast<int>((Cols + lanes<T> - 1) / lanes<T>);
-  constexpr index_t most = fixed_rows(batches), blocks = (M + most - 1) / most, rows = (M + blocks - 1) / blocks; // blocks of nearly equal size
-  constexpr index_t rest = M % rows;
-  index_t i = 0;
-  for (; i + rows <= M; i += rows)
-    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rows), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
-  if constexpr (rest != 0) fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
-}
-/// B row-major with rows `B_row` apart.
-template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row>
-VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
-  constexpr index_t W = 2 * static_cast<index_t>(lanes<T>), rest = N % W;
-  index_t j = 0;
-  for (; j + W <= N; j += W) fixed_columns<T, M, K, A_row, A_col, B_row, N, W>(a, b + j, b_end, c + j);
-  if constexpr (rest != 0) fixed_columns<T, M, K, A_row, A_col, B_row, N, rest>(a, b + j, b_end, c + j);
-}
-/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would not pay.
-template <class T, index_t M, index_t K, index_t N, index_t C_row, index_t C_col>
-VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
-  constexpr index_t L = lanes<T>;
-  constexpr auto rest = static_cast<std::size_t>(K % L);
-  for (index_t j = 0; j < N; ++j)
-    for (index_t i = 0; i < M; ++i) {
-      batch<T> s(T(0)), t(T(0));
-      index_t p = 0;
-      for (; p + 2 * L <= K; p += 2 * L) {
-        s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s);
-        t = kernel::fma<T>(kernel::load(a + i * K + p + L), kernel::load(b + j * K + p + L), t);
-      }
-      if constexpr (K % (2 * L) >= L) s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s), p += L;
-      if constexpr (rest != 0) t = kernel::fma<T>(kernel::load_first(a + i * K + p, rest), kernel::load_first(b + j * K + p, rest), t);
-      c[i * C_row + j * C_col] = kernel::reduce_sum(batch<T>(s + t));
-    }
-}
-/// to[p, j] = b[j, p]: squares in registers, the edges element by element.
-template <class T, index_t K, index_t N, index_t Row>
-VARVE_INLINE void fixed_transpose(T const* b, T* to) {
-  constexpr index_t L = lanes<T>, whole_k = K / L * L, whole_n = N / L * L;
-  for (index_t j = 0; j < whole_n; j += L)
-    for (index_t p = 0; p < whole_k; p += L) {
-      batch<T> r[lanes<T>];
-#pragma GCC unroll 16
-      for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b + (j + i) * K + p);
-      kernel::transpose<T>(r);
-#pragma GCC unroll 16
-      for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * Row + j, r[i]);
-    }
-  for (index_t j = 0; j < N; ++j)
-    for (index_t p = j < whole_n ? whole_k : 0; p < K; ++p) to[p * Row + j] = b[j * K + p];
-}
-/// Sizes below a batch: rows of C as vectors of just their width.
-template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col>
-VARVE_INLINE void narrow_product(T const* a, T const* b, T* c) {
-  typedef T row __attribute__((vector_size(N * sizeof(T))));
-#pragma GCC unroll 8
-  for (index_t i = 0; i < M; ++i) {
-    row s{};
-#pragma GCC unroll 8
-    for (index_t p = 0; p < K; ++p) {
-      row r;
-      std::memcpy(&r, b + p * N, sizeof(row));
-      s += a[i * A_row + p * A_col] * r;
-    }
-    std::memcpy(c + i * N, &s, sizeof(row));
-  }
-}
-/// A few dozen products: plain loops that the compiler unrolls.
-template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row, index_t B_col>
-VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
-  T s[M * N];
-#pragma GCC unroll 16
-  for (index_t i = 0; i < M; ++i)
-#pragma GCC unroll 16
-    for (index_t j = 0; j < N; ++j) {
-      T sum = a[i * A_row] * b[j * B_col];
-#pragma GCC unroll 16
-      for (index_t p = 1; p < K; ++p) sum += a[i * A_row + p * A_col] * b[p * B_row + j * B_col];
-      s[i * N + j] = sum;
-    }
-  std::memcpy(c, s, sizeof(s));
-}
-} // namespace detail
-
-/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float or double. `c` may not overlap the inputs.
-template <floating_lane T, index_t M, index_t K, index_t N, bool TA = false, bool TB = false>
-void matmul_fixed(T const* a, T const* b, T* c) {
-  constexpr index_t a_row = TA ? 1 : K, a_col = TA ? M : 1, L = lanes<T>;
-  if constexpr (M == 0 || N == 0) return;
-  else if constexpr (K == 0) {
-    for (index_t i = 0; i < M * N; ++i) c[i] = T(0);
-  } else if constexpr (N < L && N > 1 && (N & (N - 1)) == 0 && !TB) {
-    detail::narrow_product<T, M, K, N, a_row, a_col>(a, b, c);
-  } else if constexpr (N < L && M * K * N <= 128) {
-    detail::tiny_product<T, M, K, N, a_row, a_col, TB ? 1 : N, TB ? K : 1>(a, b, c);
-  } else if constexpr (N == 1 && TA) { // a column of results: combine the contiguous rows of the transpose of a
-    detail::fixed_product<T, 1, K, M, 0, 1, M>(b, a, a + M * K, c);
-  } else if constexpr ((N == 1 || TB) && !TA && (M <= 2 || N <= 2)) {
-    detail::fixed_dots<T, M, K, N, N, 1>(a, b, c);
-  } else if constexpr (TB) {
-    constexpr index_t row = (N + L - 1) / L * L; // rows padded to whole batches
-    alignas(64) T t[K * row];
-    detail::fixed_transpose<T, K, N, row>(b, t);
-    detail::fixed_product<T, M, K, N, a_row, a_col, row>(a, t, t + K * row, c);
-  } else {
-    detail::fixed_product<T, M, K, N, a_row, a_col, N>(a, b, b + K * N, c);
-  }
-}
-
-} // namespace varve::kernel
-
-// ---- varve/graph/call.hpp
-/// @file
-/// Operators with loops of their own: products of matrices, and what addresses memory by values.
-namespace varve::loop {
-
-namespace detail {
-/// Start of a slice of one axis: sizes before, of and after the axis.
-struct split_axis {
-  index_t outer = 1, size = 1, inner = 1;
-  constexpr split_axis(dims const& s, index_t axis) {
-    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
-  }
-};
-} // namespace detail
-
-/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
-template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
-VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
-  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
-  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18) kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
-  else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
-}
-
-/// Executes the call stage `S` of program `P`.
-template <class P, int S>
-VARVE_INLINE void call(auto const& mem) {
-  constexpr stage s = P::value.stages[S];
-  constexpr call_info c = P::value.calls[s.number];
-  auto* out = address<P, s.out>(mem);
-  using T = std::remove_reference_t<decltype(*out)>;
-  auto const* a = address<P, s.in[0]>(mem);
-  constexpr index_t total = numel(c.out.sizes);
-  if constexpr (c.what == known::mm) {
-    constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    constexpr int r = c.out.sizes.n;
-    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
-    auto const* b = address<P, s.in[1]>(mem);
-    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
-  } else if constexpr (c.what == known::slice_backward) {
-    constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
-    constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];
-    for (index_t e = 0; e < total; ++e) out[e] = T(0);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t q = 0; q < count; ++q)
-        for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
-  } else if constexpr (c.what == known::gather) {
-    constexpr detail::split_axis from(c.in[0].sizes, c.at[0][0]);
-    auto const* index = address<P, s.in[1]>(mem);
-    constexpr dims in_stride = contiguous_strides(c.in[0].sizes), out_stride = contiguous_strides(c.out.sizes);
-    for (index_t e = 0; e < total; ++e) {
-      index_t at = static_cast<index_t>(index[e]) * in_stride[static_cast<int>(c.at[0][0])];
-      for (int d = 0; d < c.out.sizes.n; ++d)
-        if (d != c.at[0][0]) at += e / out_stride[d] % c.out.sizes[d] * in_stride[d];
-      out[e] = a[at];
-    }
-  } else if constexpr (c.what == known::scatter_add) {
-    auto const* index = address<P, s.in[1]>(mem);
-    auto const* src = address<P, s.in[2]>(mem);
-    constexpr dims out_stride = contiguous_strides(c.out.sizes), src_stride = contiguous_strides(c.in[1].sizes);
-    constexpr dims full = contiguous_strides(c.in[2].sizes);
-    for (index_t e = 0; e < total; ++e) out[e] = a[e];
-    for (index_t e = 0; e < numel(c.in[1].sizes); ++e) {
-      index_t at = static_cast<index_t>(index[e]) * out_stride[static_cast<int>(c.at[0][0])], from = 0;
-      for (int d = 0; d < c.in[1].sizes.n; ++d) {
-        index_t const q = e / src_stride[d] % c.in[1].sizes[d];
-        from += q * full[d];
-        if (d != c.at[0][0]) at += q * out_stride[d];
-      }
-      out[at] += src[from];
-    }
-  } else if constexpr (c.what == known::argmax) {
-    constexpr detail::split_axis x(c.in[0].sizes, c.at[0][0]);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t i = 0; i < x.inner; ++i) {
-        index_t best = 0;
-        auto const* p = a + o * x.size * x.inner + i;
-        for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
-          auto const v = p[q * x.inner], w = p[best * x.inner];
-          if (v > w || (v != v && w == w)) best = q;
-        }
-        out[o * x.inner + i] = static_cast<T>(best);
-      }
-  } else {
-    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/nest.hpp
-namespace varve::loop {
-
-/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
-template <class P, int B>
-struct nest {
-  static constexpr body b = P::value.bodies[B];
-  using T = std::conditional_t<b.type == lane::f32, float, double>;
-  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
-  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
-  static constexpr int sinks = b.sink_count;
-  static constexpr int inner = b.rank - 1;
-  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
-  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
-  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
-  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
-  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
-
-  template <class Mem>
-  static VARVE_INLINE void run(Mem const& mem) {
-    index_t i[max_rank];
-    for (index_t& x : i) x = 0;
-    V sum[side_by_side * sinks];
-    V fixed[b.fixed_count + 1];
-    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+/// Writes one loop nest of a program: the loops that `fuse` would make of it, in C++. A body without a SIMD dimension computes each value in its own type, others in batches.
+class loop_writer {
+public:
+  /// Writes loop nest `b` of program `p`.
+  VARVE_COLD static void write(writer& out, loop::program const& p, loop::body const& b) {
+    loop_writer w{out, p, b};
+    w.find_used();
+    w.level(0, false);
   }
 
 private:
-  template <int S>
-  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
-  template <int S>
-  static constexpr access target = P::value.accesses[sink_at<S>.access];
-  template <int S>
-  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
+  writer& out;
+  loop::program const& p;
+  loop::body const& b;
+  bool batches;
+  dtype lane_type;
+  std::string lane, V; // the element type of batches and, in text, the batch
+  std::vector<std::string> fixed, now;
+  std::vector<char> used_fixed, used_now;
+  std::vector<int> taken; // nodes whose names are in use
 
-  template <int L, int S>
-  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
-  using every_sink = std::make_integer_sequence<int, sinks>;
+  loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
+      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
+    fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
+    used_fixed.resize(fixed.size()), used_now.resize(now.size());
+  }
+  loop::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
+  loop::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
+  loop::step const& step_of(int s) const { return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s)); }
+  loop::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
+  std::string const& value(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
+  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.slots[s.args + k]; }
 
-  template <int L, class M, class Mem>
-  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
-    start_all<L>(sum, every_sink{});
-    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
-    if constexpr (L == b.rank) {
-      point<M>(mem, i, sum, fixed);
-    } else if constexpr (L == b.vector) {
-      constexpr index_t n = b.extent[L];
-      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
-      if constexpr (blocks > 0)
-        for (i[L] = 0; i[L] < blocks; i[L] += block) {
-          if constexpr (paired) pair<M>(mem, i, sum, fixed);
-          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
-        }
-      if constexpr (block > width && blocks < whole)
-        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
-      if constexpr (whole < n && n < width) {
-        i[L] = 0;
-        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
-      } else if constexpr (whole < n) { // the last vector overlaps the one before
-        i[L] = n - width;
-        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
-      }
-      i[L] = 0;
-    } else {
-      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
-      i[L] = 0;
+  void find_used() {
+    auto use = [&](int s) { (s >= 0 ? used_now[static_cast<std::size_t>(s)] : used_fixed[static_cast<std::size_t>(~s)]) = 1; };
+    for (int k = 0; k < b.sink_count; ++k) {
+      use(sink(k).a);
+      if (sink(k).product) use(sink(k).b);
     }
-    finish_all<L, M>(mem, i, sum, every_sink{});
+    auto sweep = [&](std::vector<char>& used, auto step) {
+      for (std::size_t k = used.size(); k-- > 0;)
+        for (int q = 0; used[k] && q < step(k).count; ++q) use(operand(step(k), q));
+    };
+    sweep(used_now, [&](std::size_t k) -> loop::step const& { return now_step(k); });
+    sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
   }
-  template <int L, class M, class Mem, int... U>
-  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
-    index_t const start = i[L];
-    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
-    i[L] = start;
+  /// An affine function of the loop indices.
+  std::string index(loop::access const& a) const {
+    std::string s;
+    for (int l = 0; l < b.rank; ++l)
+      if (a.stride[l] != 0 && b.extent[l] != 1) s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
+    if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + text(a.offset);
+    return s;
   }
+  std::string element(loop::access const& a) const { return buffer_name(p, a.buffer) + "[" + index(a) + "]"; }
+  std::string pointer(loop::access const& a) const {
+    std::string const i = index(a);
+    return buffer_name(p, a.buffer) + (i == "0" ? "" : " + " + i);
+  }
+  index_t stride(loop::access const& a) const { return batches ? a.stride[b.vector] : 0; }
 
-  /// One point of the iteration space, or one vector of points.
-  template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
-    V now[b.step_count + 1];
-    steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  std::string loaded(loop::step const& s) const {
+    loop::access const& a = p.accesses[s.access];
+    dtype const t = p.buffers[a.buffer].type;
+    if (!batches) return element(a);
+    if (stride(a) == 0) return V + "(" + (t == lane_type ? element(a) : "static_cast<" + lane + ">(" + element(a) + ")") + ")";
+    if (stride(a) == 1 && t == lane_type) return "kernel::load(" + pointer(a) + ", live)";
+    return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
   }
-  template <class M, class Mem>
-  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
-    V now[b.step_count + 1], next[b.step_count + 1];
-    index_t j[max_rank];
-    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
-    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
+  std::string counted(loop::step const& s) const {
+    loop::access const& a = p.accesses[s.access];
+    std::string const type = batches ? lane : type_text(s.count ? dtype::int64 : s.type);
+    std::string i = "static_cast<" + type + ">(" + index(a) + ")";
+    if (batches) i = stride(a) ? "kernel::ramp<" + lane + ">(" + i + ", " + text(stride(a)) + ")" : V + "(" + i + ")";
+    if (s.count == 0) return i;
+    return batches ? "kernel::from_mask<" + lane + ">(" + value(s.in[0]) + " == " + i + ")" : value(s.in[0]) + " == " + i;
   }
-  template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
-    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+  std::string converted(loop::step const& s) const {
+    std::string const x = value(s.in[0]);
+    if (!batches) return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
+    if (s.type == s.from || s.from == dtype::bool_ || s.type == dtype::float64 || (is_floating(s.type) && lane_type == dtype::float32)) return x;
+    if (s.type == dtype::bool_) return "kernel::ne(" + x + ", " + V + "(0))";
+    return "kernel::through<" + std::string(type_text(s.type)) + ">(" + x + ")";
   }
-  template <class M, class Mem, int... S>
-  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
-    (leave<S, M>(mem, i, sum, fixed, now), ...);
+  std::string product_sum(std::string const& a, std::string const& b_, std::string const& c, dtype t, bool minus = false) const {
+    if (batches) return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
+    return combined(minus ? "sub" : "add", c, combined("mul", a, b_, t), t);
   }
-  /// Stores or accumulates one value of the body.
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
-    constexpr sink s = sink_at<S>;
-    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
-    if constexpr (s.kind == sink_kind::store) {
-      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
-    } else {
-      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
-      if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
+  std::string combined(char const* op, std::string const& x, std::string const& y, dtype t) const {
+    return filled_in(text_of_operator(op, t, batches, 2), "", [&](int k) { return k ? y : x; });
+  }
+  /// Many terms: two partial results, each of every other term.
+  std::string gathered(loop::step const& s) const {
+    bool const dot = s.kind == loop::step_kind::dot;
+    char const* const op = s.kind == loop::step_kind::greatest ? "maximum" : s.kind == loop::step_kind::least ? "minimum" : "add";
+    int const terms = dot ? s.count / 2 : s.count;
+    std::string part[2];
+    for (int k = 0; k < terms; ++k) {
+      std::string& r = part[k % 2];
+      if (dot) {
+        std::string const &x = value(operand(s, 2 * k)), &y = value(operand(s, 2 * k + 1));
+        r = r.empty() ? combined("mul", x, y, s.type) : product_sum(x, y, r, s.type);
       } else {
-        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
-        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
-          V const zero = V(neutral<S>());
-          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
-        } else {
-          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
-          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
-        }
+        std::string const& x = value(operand(s, k));
+        r = r.empty() ? x : combined(op, r, x, s.type);
       }
     }
+    if (terms == 0) return batches ? V + "(0)" : literal(s.type, 0);
+    return terms == 1 ? part[0] : combined(op, part[0], terms > 3 ? "(" + part[1] + ")" : part[1], s.type);
   }
-  template <int L, int... S>
-  static VARVE_INLINE void start_all([[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (start<L, S>(sum), ...);
+  std::string computed(loop::step const& s) const {
+    using enum loop::step_kind;
+    switch (s.kind) {
+    case none: // a field of a record
+    case load:
+    case records: return loaded(s);
+    case constant: return batches ? V + "(" + literal(lane_type, s.value) + ")" : literal(s.type, s.value);
+    case loop::step_kind::index: return counted(s);
+    case convert: return converted(s);
+    case fma:
+    case fnma: return product_sum(value(s.in[0]), value(s.in[1]), value(s.in[2]), s.type, s.kind == fnma);
+    case sum:
+    case greatest:
+    case least:
+    case dot: return gathered(s);
+    default: break;
+    }
+    dtype const t = step_of(operand(s, s.count - 1)).type;
+    std::string const form = text_of_operator(s.op->name, t, batches, s.count);
+    if (form.empty())
+      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel of this name in varve/kernel, which emitted code could call; write it in other operators").c_str());
+    return filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
   }
-  template <int L, int S>
-  static VARVE_INLINE void start(V* sum) {
-    if constexpr (accumulates<L, S>)
-      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
-  }
-  template <int L, class M, class Mem, int... S>
-  static VARVE_INLINE void finish_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (finish_at<L, S, M>(mem, i, sum), ...);
-  }
-  template <int L, int S, class M, class Mem>
-  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
-    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
-  }
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
-    constexpr sink s = sink_at<S>;
-    V total = sum[S];
-    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
-    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
-    if constexpr (b.vector >= s.level) {
-      T r = across<S>(total);
-      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
-      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
-    } else {
-      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
-      detail::store_lanes<M, target_stride<S>>(p, total);
+  void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      loop::step const& s = p.steps[first + static_cast<int>(k)];
+      if (!used[k]) continue;
+      int again = 0;
+      for (int n : taken) again += n == s.node;
+      taken.push_back(s.node);
+      names[k] = "v" + text(s.node) + (again ? "_" + text(again) : "");
+      out.line((batches ? V : std::string(type_text(s.type))) + " const " + names[k] + " = " + computed(s) + ";");
     }
   }
 
-  template <int First, int Count, class M, class Mem>
-  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
-    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
+  static char const* fold(loop::sink const& s) { return s.kind == loop::sink_kind::sum ? "add" : s.kind == loop::sink_kind::greatest ? "maximum" : "minimum"; }
+  dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
+  std::string neutral(loop::sink const& s, dtype t) const {
+    std::string const limits = "std::numeric_limits<" + std::string(type_text(t)) + ">::";
+    if (s.kind == loop::sink_kind::sum) return literal(t, 0);
+    if (is_floating(t)) return (s.kind == loop::sink_kind::greatest ? "-" : "") + limits + "infinity()";
+    return limits + (s.kind == loop::sink_kind::greatest ? "lowest()" : "max()");
   }
-  template <int First, int Count, class M, class Mem, int... C>
-  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
-    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+  std::string as(dtype t, dtype from, std::string const& x) const { return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")"; }
+  /// `r` with the value of a sink folded in.
+  std::string folded(loop::sink const& s, std::string const& r) const {
+    dtype const t = batches ? lane_type : target_type(s);
+    auto in = [&](int slot) { return batches ? value(slot) : as(t, step_of(slot).type, value(slot)); };
+    if (s.product) return product_sum(in(s.a), in(s.b), r, t);
+    return combined(fold(s), r, in(s.a), t);
   }
-  template <int First, int From, class M, class Mem, int... K>
-  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
-    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
+  std::string across(loop::sink const& s, std::string const& x) const {
+    if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
+    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) + "(a, b); })";
   }
-  template <int S>
-  static constexpr T neutral() {
-    constexpr auto k = sink_at<S>.kind;
-    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  void assign(loop::sink const& s, std::string const& x) { out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), batches ? lane_type : target_type(s), x) + ";"); }
+  void store(loop::sink const& s, std::string const& x) {
+    loop::access const& a = p.accesses[s.access];
+    if (stride(a) == 1 && target_type(s) == lane_type) out.line("kernel::store(" + pointer(a) + ", " + x + ", live);");
+    else out.line("kernel::store_strided(" + pointer(a) + ", " + text(stride(a)) + ", " + x + ", live);");
   }
-  template <int S, class X>
-  static VARVE_INLINE X merge(X const& r, X const& x) {
-    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
-    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
-    else return detail::pick_least(x, r);
+  std::string stored(loop::sink const& s) const {
+    loop::access const& a = p.accesses[s.access];
+    if (stride(a) == 1 && target_type(s) == lane_type) return "kernel::load(" + pointer(a) + ", live)";
+    return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
   }
-  template <int S>
-  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
-    else return merge<S>(r, a);
-  }
-  template <int S>
-  static VARVE_INLINE T across(V const& x) {
-    if constexpr (!kernel::is_batch<V>) return x;
-    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_lanes<T>(x, [](T p, T q) { return merge<S>(p, q); });
-  }
-  /// `x` in the lanes that count, `old` in the others.
-  template <class M, bool Apply>
-  static VARVE_INLINE V masked(V const& x, V const& old) {
-    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
-      return x;
+  void leave(int k) {
+    loop::sink const& s = sink(k);
+    std::string const acc = "r" + text(k);
+    if (s.kind == loop::sink_kind::store) {
+      if (batches) store(s, value(s.a));
+      else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
+    } else if (s.level >= 0) {
+      out.line(acc + " = " + (batches && b.vector >= s.level ? "kernel::keep(" + folded(s, acc) + ", " + acc + ", live)" : folded(s, acc)) + ";");
+    } else if (!batches) {
+      assign(s, folded(s, element(p.accesses[s.access])));
+    } else if (stride(p.accesses[s.access]) == 0) {
+      std::string const none = V + "(" + neutral(s, lane_type) + ")";
+      std::string const old = target_type(s) == lane_type ? element(p.accesses[s.access]) : "static_cast<" + lane + ">(" + element(p.accesses[s.access]) + ")";
+      assign(s, combined_scalar(s, old, across(s, "kernel::keep(" + folded(s, none) + ", " + none + ", live)")));
     } else {
-      V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
-      else return kernel::select<T>(lane < V(T(M::live)), x, old);
+      store(s, folded(s, stored(s)));
     }
+  }
+  std::string combined_scalar(loop::sink const& s, std::string const& x, std::string const& y) const {
+    return filled_in(text_of_operator(fold(s), lane_type, false, 2), "", [&](int k) { return k ? y : x; });
+  }
+  void finish(int k) {
+    loop::sink const& s = sink(k);
+    std::string const acc = "r" + text(k), there = element(p.accesses[s.access]);
+    if (!batches) {
+      assign(s, s.accumulate ? combined(fold(s), there, acc, target_type(s)) : acc);
+    } else if (b.vector >= s.level) {
+      std::string const old = target_type(s) == lane_type ? there : "static_cast<" + lane + ">(" + there + ")";
+      assign(s, s.accumulate ? combined_scalar(s, old, across(s, acc)) : across(s, acc));
+    } else {
+      store(s, s.accumulate ? combined(fold(s), stored(s), acc, lane_type) : acc);
+    }
+  }
+  void level(int l, bool within) {
+    auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
+    for (int k = 0; k < b.sink_count; ++k)
+      if (accumulates(k)) {
+        if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
+        else out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " + neutral(sink(k), target_type(sink(k))) + ";");
+      }
+    if (l == b.rank - 1) steps(fixed, used_fixed, b.fixed_first);
+    if (l == b.rank) {
+      steps(now, used_now, b.step_first);
+      for (int k = 0; k < b.sink_count; ++k) leave(k);
+    } else if (l == b.vector) {
+      out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">([&](index_t i" + text(l) + ", auto live) {");
+      level(l + 1, true);
+      out.close("});");
+    } else {
+      out.open("for (index_t i" + text(l) + " = 0; i" + text(l) + " < " + text(b.extent[l]) + "; ++i" + text(l) + ") {");
+      level(l + 1, within);
+      out.close();
+    }
+    for (int k = 0; k < b.sink_count; ++k)
+      if (accumulates(k)) finish(k);
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::cpp
+
+// ---- varve/export/cpp_calls.hpp
+namespace varve::cpp {
+
+/// Writes the stages of a program that are no loop nest: products of matrices as calls of their kernel, what addresses memory by values as plain loops.
+class call_writer {
+public:
+  /// Writes a `matmul` or `call` stage.
+  VARVE_COLD static void write(writer& out, loop::program const& p, loop::stage const& s) {
+    call_writer const w(out, p, s);
+    switch (w.c.what) {
+    case known::mm: return w.product();
+    case known::slice_backward: return w.slice_backward();
+    case known::gather: return w.gather();
+    case known::scatter_add: return w.scatter_add();
+    case known::argmax: return w.argmax();
+    default: refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + w.c.op->name + " cannot be written as a loop; call it outside of the graph").c_str());
+    }
+  }
+
+private:
+  writer& out;
+  loop::call_info const& c;
+  std::string y, a, b, d; // names: result and operands
+
+  call_writer(writer& out_, loop::program const& p, loop::stage const& s) : out(out_), c(p.calls[s.number]), y(buffer_name(p, s.out)), a(buffer_name(p, s.in[0])) {
+    if (s.in[1] >= 0) b = buffer_name(p, s.in[1]);
+    if (s.in[2] >= 0) d = buffer_name(p, s.in[2]);
+  }
+
+  /// Opens a loop over each dimension, `i0`, `i1`, ...
+  void open(dims const& sizes) const {
+    for (int k = 0; k < sizes.n; ++k) out.open("for (index_t i" + text(k) + " = 0; i" + text(k) + " < " + text(sizes[k]) + "; ++i" + text(k) + ") {");
+  }
+  void close(dims const& sizes) const {
+    for (int k = 0; k < sizes.n; ++k) out.close();
+  }
+  /// The element number at the loop indices; in dimension `axis` the index is `there`.
+  static std::string at(dims const& sizes, index_t axis = -1, std::string const& there = "") {
+    dims const strides = contiguous_strides(sizes);
+    std::string s;
+    for (int k = 0; k < sizes.n; ++k)
+      if (sizes[k] != 1) s += (s.empty() ? "" : " + ") + (strides[k] == 1 ? "" : text(strides[k]) + " * ") + (k == axis ? there : "i" + text(k));
+    return s.empty() ? "0" : s;
+  }
+  void product() const {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    std::string const type = type_text(c.out.type);
+    auto operand = [&](std::string const& name, index_t size) { return count > 1 ? name + " + " + text(size) + " * e" : name; };
+    std::string const x = operand(a, m * k), w = operand(b, k * n), z = operand(y, m * n);
+    if (count > 1) out.open("for (index_t e = 0; e < " + text(count) + "; ++e) {");
+    if (is_floating(c.out.type) && m * k * n <= 1 << 18) {
+      out.line("kernel::matmul_fixed<" + type + ", " + text(m) + ", " + text(k) + ", " + text(n) + (ta || tb ? std::string(", ") + (ta ? "true" : "false") + (tb ? ", true" : "") : "") + ">(" + x + ", " + w + ", " + z + ");");
+    } else {
+      auto matrix = [](std::string const& name, index_t row, index_t col) { return "{" + name + ", " + text(row) + ", " + text(col) + "}"; };
+      out.line("kernel::matmul<" + type + ">(" + text(m) + ", " + text(n) + ", " + text(k) + ", " + matrix(x, ta ? 1 : k, ta ? m : 1) + ", " + matrix(w, tb ? 1 : n, tb ? k : 1) + ", " + matrix(z, n, 1) + ");");
+    }
+    if (count > 1) out.close();
+  }
+  void slice_backward() const {
+    int const axis = static_cast<int>(c.at[1][0]);
+    out.line("for (index_t e = 0; e < " + text(numel(c.out.sizes)) + "; ++e) " + y + "[e] = 0;");
+    open(c.in[0].sizes);
+    out.line(y + "[" + at(c.out.sizes, axis, "(" + text(c.at[1][1]) + " + " + text(c.at[1][3]) + " * i" + text(axis) + ")") + "] = " + a + "[" + at(c.in[0].sizes) + "];");
+    close(c.in[0].sizes);
+  }
+  std::string picked(dims const& sizes) const { return "static_cast<index_t>(" + b + "[" + at(sizes) + "])"; }
+  void gather() const {
+    open(c.out.sizes);
+    out.line(y + "[" + at(c.out.sizes) + "] = " + a + "[" + at(c.in[0].sizes, c.at[0][0], picked(c.out.sizes)) + "];");
+    close(c.out.sizes);
+  }
+  void scatter_add() const {
+    out.line("for (index_t e = 0; e < " + text(numel(c.out.sizes)) + "; ++e) " + y + "[e] = " + a + "[e];");
+    open(c.in[1].sizes);
+    std::string const there = y + "[" + at(c.out.sizes, c.at[0][0], picked(c.in[1].sizes)) + "]";
+    out.line(there + " = kernel::add(" + there + ", " + d + "[" + at(c.in[2].sizes) + "]);");
+    close(c.in[1].sizes);
+  }
+  void argmax() const {
+    dims const& s = c.in[0].sizes;
+    int const axis = static_cast<int>(c.at[0][0]);
+    dims others;
+    for (int k = 0; k < s.n; ++k)
+      if (k != axis) others.push_back(s[k]);
+    std::string const i = "i" + text(axis);
+    for (int k = 0; k < s.n; ++k)
+      if (k != axis) out.open("for (index_t i" + text(k) + " = 0; i" + text(k) + " < " + text(s[k]) + "; ++i" + text(k) + ") {");
+    std::string result; // the element number without the axis
+    dims const strides = contiguous_strides(others);
+    for (int k = 0, o = 0; k < s.n; ++k)
+      if (k != axis) result += (result.empty() ? "" : " + ") + (strides[o] == 1 ? "" : text(strides[o]) + " * ") + "i" + text(k), ++o;
+    out.line("index_t best = 0;");
+    out.open("for (index_t " + i + " = 1; " + i + " < " + text(s[axis]) + "; ++" + i + ") {");
+    std::string const here = a + "[" + at(s) + "]", greatest = a + "[" + at(s, axis, "best") + "]";
+    out.line("if (" + here + " > " + greatest + (is_floating(c.in[0].type) ? " || (" + here + " != " + here + " && " + greatest + " == " + greatest + ")" : "") + ") best = " + i + ";"); // NaN is greatest
+    out.close();
+    out.line(y + "[" + (result.empty() ? "0" : result) + "] = best;");
+    close(others);
+  }
+};
+
+} // namespace varve::cpp
 
 // ---- varve/graph/rewrite.hpp
 namespace varve {
@@ -16878,6 +16476,55 @@ struct rewriter {
     return static_cast<graph&&>(to);
   }
 };
+
+} // namespace varve
+
+// ---- varve/graph/as_traced.hpp
+namespace varve {
+
+/// The same graph as the tracer of static values would have written it, which is what planning expects: every conversion of an elementwise operator's operands is a `to` (tensors
+/// convert inside of their operators, so that `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes.
+/// (A template only to cost nothing unless used.)
+template <class = void>
+graph as_traced(graph const& g) {
+  rewriter w(g);
+  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
+  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
+    node nd;
+    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
+    return w.append(nd, &in);
+  };
+  auto converted = [&](int n, dtype wanted) {
+    meta const m = w.to.nodes[n].out;
+    return m.type == wanted ? n : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[n];
+    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
+    if (nd.op == &handle<full_t>) {
+      int const v = converted(w.operand(nd, 0), nd.out.type);
+      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
+    }
+    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
+    op_table const* const table = ops::find(nd.op->name);
+    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    meta x[2];
+    number[n] = 1;
+    for (int k = 0; k < nd.count; ++k) {
+      int const from = g.edges[nd.first + k];
+      number[n] = number[n] && number[from];
+      if (k < conditions || k - conditions > 1) continue;
+      x[k - conditions] = g.nodes[from].out;
+      x[k - conditions].number = number[from] != 0;
+    }
+    dtype type = nd.out.type; // of comparisons it says nothing
+    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
+    int in[4];
+    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
+    return w.append(nd, in);
+  };
+  return w.run(each, [] {});
+}
 
 } // namespace varve
 
@@ -17717,6 +17364,77 @@ constexpr void fill(program& p, int buffer, sink_kind kind) {
 
 } // namespace varve::loop
 
+// ---- varve/graph/transpose.hpp
+/// @file
+/// Loads of records: arrays whose elements are short rows.
+namespace varve::loop {
+
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
+template <class T>
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+#if VARVE_USE_XSIMD && defined(__AVX__)
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+#endif
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
+  }
+}
+
+} // namespace varve::loop
+
 // ---- varve/graph/lower.hpp
 /// @file
 /// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
@@ -17889,7 +17607,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = static_cast<int>(varying.size());
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
@@ -17912,7 +17630,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
     step s = blank_step;
-    s.type = nd.out.type, s.wide = b.type == lane::wide;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
@@ -18137,11 +17855,11 @@ private:
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   /// The buffer of an array constant.
@@ -18292,7 +18010,7 @@ private:
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
     for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
     s.out = buffer_of[n];
@@ -18335,6 +18053,1817 @@ constexpr program plan(graph const& g) { return planner(g).run(); }
 
 } // namespace varve::loop
 
+// ---- varve/kernel/vector_loop.hpp
+/// @file
+/// Loops over vectors as a person writes them: what `emit_cpp` writes its loops with.
+namespace varve::kernel {
+
+/// The first `N` lanes of a batch count.
+template <int N>
+struct live_lanes {
+  static constexpr int count = N;
+};
+template <lane T>
+inline constexpr live_lanes<static_cast<int>(lanes<T>)> all_lanes{};
+
+/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L lanes make up a batch of `T`; in the last call fewer lanes may be live.
+template <lane T, index_t N, class F>
+VARVE_INLINE void for_vectors(F const& f) {
+  constexpr index_t L = lanes<T>, whole = N / L * L;
+  for (index_t i = 0; i < whole; i += L) f(i, all_lanes<T>);
+  if constexpr (whole < N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
+}
+
+/// The live lanes from `p` on; the others are 0 and their memory is not touched.
+template <lane T, int N>
+VARVE_INLINE batch<T> load(T const* p, live_lanes<N>) {
+  if constexpr (N == static_cast<int>(lanes<T>)) return kernel::load(p);
+  else return kernel::load_first(p, N);
+}
+/// `p[0]`, `p[stride]`, ... converted to `T`; not live lanes are 0.
+template <lane T, class E, int N>
+VARVE_INLINE batch<T> load_strided(E const* p, index_t stride, live_lanes<N>) {
+  T all[lanes<T>]{};
+  for (int l = 0; l < N; ++l) all[l] = static_cast<T>(p[l * stride]);
+  return kernel::load(all);
+}
+/// Stores the live lanes from `p` on.
+template <lane T, int N>
+VARVE_INLINE void store(T* p, batch<T> const& v, live_lanes<N>) {
+  if constexpr (N == static_cast<int>(lanes<T>)) kernel::store(p, v);
+  else kernel::store_first(p, N, v);
+}
+/// Stores the live lanes to `p[0]`, `p[stride]`, ..., converted to the elements there.
+template <lane T, class E, int N>
+VARVE_INLINE void store_strided(E* p, index_t stride, batch<T> const& v, live_lanes<N>) {
+  T all[lanes<T>];
+  kernel::store(all, v);
+  for (int l = 0; l < N; ++l) p[l * stride] = kernel::cast<E>(all[l]);
+}
+/// `x` in the live lanes, `old` in the others.
+template <lane T, int N>
+VARVE_INLINE batch<T> keep(batch<T> const& x, batch<T> const& old, live_lanes<N>) {
+  if constexpr (N == static_cast<int>(lanes<T>)) {
+    return x;
+  } else {
+    constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static_assert(lanes<T> <= 16);
+    return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(N)), x, old);
+  }
+}
+/// `start`, `start + step`, `start + 2 step`, ...
+template <lane T>
+VARVE_INLINE batch<T> ramp(T start, T step) {
+  T all[lanes<T>];
+  for (std::size_t l = 0; l < lanes<T>; ++l) all[l] = start + static_cast<T>(l) * step;
+  return kernel::load(all);
+}
+/// Every lane as an element of type `E` holds it.
+template <class E, lane T>
+VARVE_INLINE batch<T> through(batch<T> const& v) {
+  return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
+}
+
+} // namespace varve::kernel
+
+// ---- varve/export/emit_cpp.hpp
+/// @file
+/// Graphs as C++ source: a program traced at run time today is compiled tomorrow.
+namespace varve {
+namespace cpp {
+
+/// Writes the functions of one graph: those inside of higher-order operators before those that call them.
+class file_writer {
+public:
+  /// The whole header.
+  VARVE_COLD static std::string write(graph const& g, std::string const& name) {
+    file_writer w(g);
+    w.function(0, "run", "");
+    std::string s = "// " + name + ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code carry. Change the graph, not this file.\n//\n";
+    std::string const graph_text = to_string(g);
+    for (std::size_t from = 0; from < graph_text.size();) {
+      std::size_t const end = graph_text.find('\n', from);
+      s += "//   " + graph_text.substr(from, end - from) + "\n";
+      from = end + 1;
+    }
+    s += "#pragma once\n";
+    auto include = [&](char const* used, char const* header) {
+      if (w.all.text.find(used) != std::string::npos) s += std::string("#include <") + header + ">\n";
+    };
+    s += "#include <cstddef>\n#include <cstdint>\n";
+    include("std::memcpy", "cstring");
+    include("std::numeric_limits", "limits");
+    include("std::make_unique", "memory");
+    include("std::swap", "utility");
+    s += "#include <varve/core/dims.hpp>\n";
+    include("kernel::cast", "varve/kernel/convert.hpp");
+    include("kernel::", "varve/kernel/math.hpp");
+    include("kernel::matmul<", "varve/kernel/matmul.hpp");
+    include("kernel::matmul_fixed<", "varve/kernel/matmul_fixed.hpp");
+    include("batch<", "varve/kernel/vector_loop.hpp");
+    s += "\nnamespace " + name + " {\nusing varve::index_t;\n";
+    if (w.all.text.find("kernel::") != std::string::npos || w.all.text.find("batch<") != std::string::npos) s += "namespace kernel = varve::kernel;\n";
+    if (w.all.text.find("batch<") != std::string::npos) s += "using kernel::batch;\n";
+    return s + "\n" + w.all.text + "} // namespace " + name + "\n";
+  }
+
+private:
+  graph const& g;
+  writer all;
+
+  explicit file_writer(graph const& g_) : g(g_) {}
+  static constexpr index_t most_on_stack = 1 << 16; // bytes
+
+  /// The parameters of a function with this body, which need not use all.
+  static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
+    std::string s;
+    auto unused = [&](std::string const& x) {
+      for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
+        if (char const end = body[at + x.size()]; end < '0' || end > '9') return "";
+      return "[[maybe_unused]] ";
+    };
+    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + std::string(unused("x" + text(k))) + type_text(f.nodes[k].out.type) + " const* x" + text(k);
+    for (std::size_t k = 0; k < p.results.size(); ++k) s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) + "* __restrict y" + std::to_string(k);
+    return s;
+  }
+  static std::string metas(graph const& f, loop::program const& p) {
+    std::string s = "/// (";
+    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + varve::detail::meta_text(f.nodes[k].out);
+    s += ") -> (";
+    for (std::size_t k = 0; k < p.results.size(); ++k) s += (k ? ", " : "") + varve::detail::meta_text(p.results[static_cast<std::ptrdiff_t>(k)]);
+    return s + "), row-major; results may not overlap arguments.";
+  }
+  void constants(loop::program const& p, writer& out) {
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+      if (b.where != loop::place::constant || b.elements == 0) continue;
+      std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " + buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
+      for (index_t e = 0; e < b.elements; ++e) line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]);
+      out.line(line + "};");
+    }
+  }
+  void workspace(loop::program const& p, writer& out) {
+    if (p.workspace == 0) return;
+    if (p.workspace <= most_on_stack) out.line("alignas(64) std::byte workspace[" + text(p.workspace) + "];");
+    else out.line("auto const workspace = std::make_unique<std::byte[]>(" + text(p.workspace) + ");");
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+      if (b.where != loop::place::arena || !touched(p, static_cast<int>(k))) continue;
+      std::string const type = type_text(b.type);
+      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (p.workspace <= most_on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
+    }
+    out.line("");
+  }
+  static bool touched(loop::program const& p, int b) {
+    for (loop::access const& a : p.accesses)
+      if (a.buffer == b) return true;
+    for (loop::stage const& s : p.stages) {
+      if (s.out == b || s.in[0] == b) return true;
+      if (s.kind == loop::stage_kind::branch || s.kind == loop::stage_kind::scan) {
+        loop::call_info const& c = p.calls[s.number];
+        int const results = c.results + (s.kind == loop::stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
+        for (int k = 0; k < c.operands; ++k)
+          if (p.slots[s.in[1] + k] == b) return true;
+        for (int k = 0; k < results; ++k)
+          if (p.slots[s.in[2] + k] == b) return true;
+      } else if (s.in[1] == b || s.in[2] == b) {
+        return true;
+      }
+    }
+    return false;
+  }
+  /// What a loop nest leaves behind, by node: "y0 = %7, r1 of %9".
+  static std::string leaves(loop::program const& p, loop::body const& b) {
+    std::string s;
+    for (int k = 0; k < b.sink_count; ++k) {
+      loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
+      std::string const node = "%" + text(to.node);
+      if (s.find(node + ",") == std::string::npos && (s.size() < node.size() || s.substr(s.size() - node.size()) != node)) s += (s.empty() ? "// " : ", ") + node;
+    }
+    for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
+    return s;
+  }
+  /// Writes region `r`: the functions that it calls, then its own.
+  void function(int r, std::string const& name, std::string const& what) {
+    graph const f = r ? function_of(g, r) : g;
+    loop::program p = loop::plan(f);
+    int const first = g.regions[r].node_first; // names carry the numbers of the whole graph
+    for (loop::buffer& b : p.buffers) b.node += b.node < 0 ? 0 : first;
+    for (loop::step& s : p.steps) s.node += first;
+    writer body;
+    body.indent();
+    constants(p, body);
+    workspace(p, body);
+    for (loop::stage const& s : p.stages) {
+      if (s.kind == loop::stage_kind::loops) {
+        loop::body const& b = p.bodies[s.number];
+        body.line(leaves(p, b));
+        body.open("{");
+        loop_writer::write(body, p, b);
+        body.close();
+      } else if (s.kind == loop::stage_kind::fill) {
+        loop::buffer const& b = p.buffers[s.out];
+        std::string const limits = "std::numeric_limits<" + std::string(type_text(b.type)) + ">::";
+        std::string const x = s.value == 0 ? "0" : is_floating(b.type) ? literal(b.type, s.value) : limits + (s.value < 0 ? "lowest()" : "max()");
+        body.line("for (index_t e = 0; e < " + text(b.elements) + "; ++e) " + buffer_name(p, s.out) + "[e] = " + x + ";");
+      } else if (s.kind == loop::stage_kind::branch) {
+        branch(p, s, name, body);
+      } else if (s.kind == loop::stage_kind::scan) {
+        scan(p, s, name, body);
+      } else {
+        body.line("// %" + text(p.buffers[s.out].node));
+        call_writer::write(body, p, s);
+      }
+    }
+    body.close();
+    body.line("");
+    all.line(metas(f, p));
+    all.line("inline void " + name + "(" + parameters(f, p, body.text) + ") {" + (what.empty() ? "" : " // " + what));
+    all.text += body.text;
+  }
+  static std::string list_of(loop::program const& p, int first, int count, std::string s = "") {
+    for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.slots[first + k]);
+    return s;
+  }
+  void branch(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
+    loop::call_info const& c = p.calls[s.number];
+    std::string const then = name + "_then" + text(s.number), otherwise = name + "_else" + text(s.number);
+    function(c.region, then, "where the predicate of a cond holds");
+    function(c.region + 1, otherwise, "where it does not");
+    std::string const arguments = list_of(p, s.in[2], c.results, list_of(p, s.in[1], c.operands));
+    body.line("if (*" + buffer_name(p, s.in[0]) + ") " + then + "(" + arguments + ");");
+    body.line("else " + otherwise + "(" + arguments + ");");
+  }
+  /// What is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+  void scan(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
+    loop::call_info const& c = p.calls[s.number];
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    index_t const n = c.at[1][0];
+    std::string const step = name + "_step" + text(s.number);
+    function(c.region, step, "one step of a scan");
+    auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.slots[slot]]; };
+    auto row = [&](int slot) { return buffer_name(p, p.slots[slot]) + " + " + text(buffer(slot).elements / (n ? n : 1)) + " * row"; };
+    body.line("// a scan of " + text(n) + " steps");
+    body.open("{");
+    std::string in, results;
+    for (int k = 0; k < carried; ++k) {
+      std::string const type = type_text(buffer(s.in[2] + k).type), here = "here" + text(k), there = "there" + text(k);
+      std::string first = buffer_name(p, p.slots[s.in[2] + k]), second = buffer_name(p, p.slots[s.in[2] + c.results + k]);
+      if (n % 2) std::swap(first, second); // the last step leaves it where it is wanted
+      body.line(type + " *" + here + " = " + first + ", *" + there + " = " + second + ";");
+      body.line("std::memcpy(" + here + ", " + buffer_name(p, p.slots[s.in[1] + k]) + ", " + text(buffer(s.in[1] + k).elements) + " * sizeof(" + type + "));");
+    }
+    for (int k = 0; k < c.operands; ++k) in += (k ? ", " : "") + (k < carried ? "here" + text(k) : k < walked ? row(s.in[1] + k) : buffer_name(p, p.slots[s.in[1] + k]));
+    for (int k = 0; k < c.results; ++k) in += (in.empty() ? "" : ", ") + (k < carried ? "there" + text(k) : row(s.in[2] + k));
+    body.open("for (index_t step = 0; step < " + text(n) + "; ++step) {");
+    if (in.find(" * row") != std::string::npos) body.line(std::string("index_t const row = ") + (c.at[0][2] ? text(n - 1) + " - step;" : "step;"));
+    body.line(step + "(" + in + ");");
+    for (int k = 0; k < carried; ++k) body.line("std::swap(here" + text(k) + ", there" + text(k) + ");");
+    body.close();
+    body.close();
+  }
+};
+} // namespace cpp
+
+/// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ..., y0, ...)`, the program that `fuse` would make of it, as loops over
+/// SIMD batches that can be read, with the graph as a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no dispatcher; its
+/// temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but for the order of sums, and products of sums that are rounded once.
+/// Errors: `value_error` for symbolic sizes, in-place operators, and operators without a kernel of their name.
+template <class G>
+  requires std::is_same_v<G, graph>
+std::string emit_cpp(G const& g, std::string const& name) {
+  for (node const& n : g) {
+    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("emit_cpp", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  }
+  G const typed = as_traced<>(g);
+  G const better = optimize(typed);
+  return cpp::file_writer::write(better, name);
+}
+/// ... of a graph that the compiler traced.
+template <graph_sizes S>
+std::string emit_cpp(static_graph<S> const& g, std::string const& name) {
+  return emit_cpp(g.thaw(), name);
+}
+
+} // namespace varve
+
+// ---- varve/graph/block_plan.hpp
+#include <algorithm>
+
+// ---- varve/graph/block_body.hpp
+/// @file
+/// A loop nest of a program made ready to run block by block: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache.
+namespace varve::loop {
+
+/// How the addresses of an access go through one block.
+struct block_access {
+  int buffer;
+  int itemsize;
+  index_t offset;
+  index_t stride[max_rank];
+  /// The elements of a block are the first `period` ones again and again, and those follow one another. `all`: they all do; 0: there is no such period.
+  index_t period;
+  bool all;
+  /// Every block sees the same elements.
+  bool once;
+};
+
+/// Where the elements of one block of a value are.
+struct block_value {
+  enum class place : unsigned char { memory, scratch, constant } where;
+  dtype type;
+  int access = -1;   // memory: where it is read from, or written to; scratch: where it is copied from
+  index_t byte = 0;  // in the scratch memory or among the constants, per element of a block
+  double number = 0; // of a constant
+};
+
+/// One kernel call per block, or the copying of elements that do not follow one another (`copy`), or an affine function of the loop indices (`index`).
+struct block_step {
+  enum class kind : unsigned char { call, copy, index } what;
+  kernel::loop f;
+  int out;
+  int access; // of `copy` and `index`
+  int count;
+  int in[4];
+};
+
+/// What is left behind of a block: written by the step that computes it (`value` is -1), stored, or folded into memory.
+struct block_sink {
+  sink_kind kind;
+  int value;
+  int access;
+  bool clear; // the memory holds nothing yet
+  kernel::detail::reducer fold;
+};
+
+/// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at a time.
+struct block_body {
+  int rank = 0, tile = 0;
+  index_t extent[max_rank]{};
+  index_t chunk = 1, inner = 1; // `inner`: elements in one round
+  index_t block = 0;            // elements that a block has room for
+  index_t scratch = 0;          // bytes, with the table of addresses in front
+  std::vector<block_access> accesses;
+  std::vector<block_value> values;
+  std::vector<block_step> steps;
+  std::vector<block_sink> sinks;
+  tensor constants; // blocks of equal elements
+};
+
+/// Calls `f(first element in the block, address relative to the block's, elements)` for each row of a block of `chunk` rounds.
+template <class F>
+void for_each_row(block_body const& b, index_t chunk, block_access const& a, F const& f) {
+  int const last = b.rank - 1;
+  auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
+  index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
+  index_t i[max_rank]{}, at = 0;
+  for (index_t k = 0; k < rows; ++k) {
+    f(k * row, at, row);
+    for (int l = last - 1; l >= b.tile; --l) {
+      at += a.stride[l];
+      if (++i[l] < extent(l)) break;
+      at -= a.stride[l] * i[l];
+      i[l] = 0;
+    }
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/emit.hpp
+/// @file
+/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
+/// `P` is a type with `static constexpr auto value`, a `static_program`.
+namespace varve::loop {
+
+/// Addresses of arguments, results and the arena while a program runs.
+template <int Arguments, int Results>
+struct memory {
+  void const* argument[Arguments ? Arguments : 1];
+  void* result[Results ? Results : 1];
+  std::byte* arena;
+};
+
+/// The elements of a constant of program `P`, with their type: read-only data of the executable.
+template <class P, int Buffer>
+struct table {
+  static constexpr buffer b = P::value.buffers[Buffer];
+  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
+  constexpr table() : elements{} {
+    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
+  }
+};
+template <class P, int Buffer>
+alignas(64) inline constexpr table<P, Buffer> table_of{};
+
+/// First element of a buffer, with its type.
+template <class P, int Buffer>
+VARVE_INLINE auto* address(auto const& mem) {
+  constexpr buffer b = P::value.buffers[Buffer];
+  using T = type_of<b.type>;
+  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
+  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
+  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else return reinterpret_cast<T*>(mem.arena + b.number);
+}
+
+/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
+template <int Live, int First = 0>
+struct lanes_in_use {
+  static constexpr int live = Live, first = First;
+};
+
+namespace detail {
+template <class P, int A, std::size_t... L>
+VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
+  constexpr access a = P::value.accesses[A];
+  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
+}
+template <class P, int A>
+VARVE_INLINE index_t position(index_t const* i) {
+  return position<P, A>(i, std::make_index_sequence<max_rank>{});
+}
+
+/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+template <class V, class M, index_t Stride, class T>
+VARVE_INLINE V load_lanes(T const* p) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    return static_cast<V>(*p);
+  } else if constexpr (Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
+    else return kernel::load_first(p, M::live);
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
+    return kernel::load(all);
+  }
+}
+
+template <class T, class E>
+VARVE_INLINE T narrow(E x) {
+  if constexpr (std::is_same_v<T, bool>) return x != 0;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
+  else return static_cast<T>(x);
+}
+template <class M, index_t Stride, class T, class V>
+VARVE_INLINE void store_lanes(T* p, V const& v) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
+    else kernel::store_first(p, M::live, v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+  }
+}
+
+/// 0, 1, 2, ... times `step`.
+template <class V>
+VARVE_INLINE V ramp(kernel::element_t<V> step) {
+  using E = kernel::element_t<V>;
+  if constexpr (kernel::is_batch<V>) {
+    alignas(64) E all[kernel::lanes<E>];
+    for (int l = 0; l < static_cast<int>(kernel::lanes<E>); ++l) all[l] = static_cast<E>(l) * step;
+    return kernel::load(all);
+  } else {
+    return V(0);
+  }
+}
+
+template <class V>
+VARVE_INLINE V pick_greatest(V const& a, V const& b) {
+  if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
+  else return a > b || a != a ? a : b;
+}
+template <class V>
+VARVE_INLINE V pick_least(V const& a, V const& b) {
+  if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
+  else return a < b || a != a ? a : b;
+}
+template <class V>
+VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
+  if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
+  else return a * b + c;
+}
+/// c - a * b
+template <class V>
+VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
+  if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
+  else return c - a * b;
+}
+/// Rounds a double to the dtype it stands for.
+template <dtype D>
+VARVE_INLINE double rounded(double x) {
+  if constexpr (D == dtype::float64) return x;
+  else return static_cast<double>(narrow<type_of<D>>(x));
+}
+template <dtype To, dtype From, class V>
+VARVE_INLINE V converted(V const& x) {
+  using E = kernel::element_t<V>;
+  if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
+    return x;
+  } else if constexpr (To == dtype::bool_) {
+    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
+    else return x != 0 ? E(1) : E(0);
+  } else if constexpr (kernel::is_batch<V>) {
+    if constexpr (To == dtype::float64) return x;
+    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
+  } else {
+    return static_cast<E>(narrow<type_of<To>>(x));
+  }
+}
+} // namespace detail
+
+namespace detail {
+/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
+template <class V>
+VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
+  return slot >= 0 ? now[slot] : fixed[~slot];
+}
+/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
+template <step_kind Kind, class V>
+VARVE_INLINE V arithmetic(V const& a, V const& b) {
+#if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
+  if constexpr (kernel::is_batch<V>) {
+    if constexpr (Kind == step_kind::add) return V(a.data + b.data);
+    else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
+    else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
+    else return V(a.data / b.data);
+  } else
+#endif
+  {
+    if constexpr (Kind == step_kind::add) return a + b;
+    else if constexpr (Kind == step_kind::sub) return a - b;
+    else if constexpr (Kind == step_kind::mul) return a * b;
+    else return a / b;
+  }
+}
+/// The kernel of an operator on the lane type.
+template <class V>
+constexpr auto kernel_of(op_handle const& op) {
+  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
+  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
+  else return op.simd_f64;
+}
+/// Operand `K` of a step with many.
+template <class P, int S, int K, class V>
+VARVE_INLINE V const& term(V const* fixed, V const* now) {
+  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
+  if constexpr (slot >= 0) return now[slot];
+  else return fixed[~slot];
+}
+/// An operator by its lane kernel.
+template <class P, int S, class V, int... K>
+VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+  constexpr step s = P::value.steps[S];
+  if constexpr (s.wide && s.from == dtype::float32) {
+    constexpr auto k = s.op->lane_f32;
+    float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
+    return k(a);
+  } else {
+    constexpr auto k = kernel_of<V>(*s.op);
+    V const a[] = {term<P, S, K>(fixed, now)..., V(kernel::element_t<V>(0))};
+    if constexpr (s.wide) return rounded<s.type>(k(a));
+    else return k(a);
+  }
+}
+/// One of many terms goes to one of two partial results: half the latency.
+template <step_kind Kind, int K, class V>
+VARVE_INLINE void take(V* r, V const& x) {
+  if constexpr (K < 2) r[K] = x;
+  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
+  else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
+  else r[K % 2] = pick_least(r[K % 2], x);
+}
+template <int K, class V>
+VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
+  if constexpr (K < 2) r[K] = a * b;
+  else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
+}
+template <class P, int S, class V, int... K>
+VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+  constexpr step_kind kind = P::value.steps[S].kind;
+  V r[2];
+  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
+  else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
+  if constexpr (sizeof...(K) > 1) {
+    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
+    else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
+    else return pick_least(r[0], r[1]);
+  } else {
+    return r[0];
+  }
+}
+} // namespace detail
+
+/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <class P, int S, int Slot, int Vector, class M, class V>
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
+  constexpr step s = P::value.steps[S];
+  using E = kernel::element_t<V>;
+  if constexpr (s.kind == step_kind::none) {
+  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
+    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
+  } else if constexpr (s.kind == step_kind::fma) {
+    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::fnma) {
+    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
+    now[Slot] = k(a);
+  } else if constexpr (s.kind == step_kind::op) {
+    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+  } else if constexpr (s.kind == step_kind::load) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+  } else if constexpr (s.kind == step_kind::records) {
+    constexpr access a = P::value.accesses[s.access];
+    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
+    load_fields<E>(p, a.stride[Vector], now + Slot);
+  } else if constexpr (s.kind == step_kind::index) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
+    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+    if constexpr (s.count == 0) now[Slot] = x;
+    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
+    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
+  } else if constexpr (s.kind == step_kind::constant) {
+    now[Slot] = V(static_cast<E>(s.value));
+  } else if constexpr (s.kind == step_kind::convert) {
+    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
+  } else {
+    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_kernel.hpp
+/// @file
+/// The arithmetic that planning makes of operators, as kernels over blocks of elements. Operators themselves bring their own kernels (`op_table::pointwise`).
+/// All is templates, so that a program which runs no graph contains none of it.
+namespace varve::loop {
+
+/// What a block is combined by.
+enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
+
+namespace detail {
+template <block_op Op>
+struct block_functor {
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b) const
+    requires(Op <= block_op::least)
+  {
+    if constexpr (Op == block_op::add) return kernel::add(a, b);
+    else if constexpr (Op == block_op::sub) return kernel::sub(a, b);
+    else if constexpr (Op == block_op::mul) return kernel::mul(a, b);
+    else if constexpr (Op == block_op::greatest) return kernel::maximum(a, b);
+    else return kernel::minimum(a, b);
+  }
+  template <class V>
+  VARVE_INLINE bool operator()(V const& a, V const& b) const
+    requires(Op == block_op::equal)
+  {
+    return a == b;
+  }
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b, V const& c) const
+    requires(Op == block_op::fma || Op == block_op::fnma)
+  {
+    if constexpr (Op == block_op::fma) return detail::multiply_add(a, b, c);
+    else return detail::subtract_product(a, b, c);
+  }
+};
+template <block_op Op, class T>
+constexpr kernel::loop block_kernel() {
+  if constexpr (Op == block_op::fma || Op == block_op::fnma) {
+    if constexpr (std::is_floating_point_v<T>) return &kernel::contiguous<T, T, block_functor<Op>, 3>;
+    else return nullptr;
+  } else if constexpr (Op == block_op::equal) {
+    if constexpr (std::is_same_v<T, std::int64_t>) return &kernel::contiguous<bool, T, block_functor<Op>, 2>;
+    else return nullptr;
+  } else {
+    return &kernel::contiguous<T, T, block_functor<Op>, 2>;
+  }
+}
+} // namespace detail
+
+/// The kernel of `op` on blocks of dtype `t`. `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+template <class = void>
+VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
+  return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
+    switch (op) {
+    case block_op::add: return detail::block_kernel<block_op::add, T>();
+    case block_op::sub: return detail::block_kernel<block_op::sub, T>();
+    case block_op::mul: return detail::block_kernel<block_op::mul, T>();
+    case block_op::greatest: return detail::block_kernel<block_op::greatest, T>();
+    case block_op::least: return detail::block_kernel<block_op::least, T>();
+    case block_op::fma: return detail::block_kernel<block_op::fma, T>();
+    case block_op::fnma: return detail::block_kernel<block_op::fnma, T>();
+    default: return detail::block_kernel<block_op::equal, T>();
+    }
+  });
+}
+
+/// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
+template <class = void>
+VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
+  return on_dtype(t, "fuse", [kind]<class T>() {
+    if (kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+    if (kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+    return kernel::detail::make_reducer<kernel::sum_fold, T>();
+  });
+}
+
+/// Fills `n` elements of dtype `t` with a number.
+template <class = void>
+VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
+  on_dtype(t, "fuse", [&]<class T>() {
+    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
+  });
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_plan.hpp
+namespace varve::loop {
+
+/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here, and operators compute by the very kernels that tensors use.
+/// Errors: `missing_rule` when an operator is not known for tensors. Work is linear in the steps. (A template only to cost nothing unless used.)
+template <class = void>
+class block_planner {
+public:
+  static block_body plan(program const& p, body const& b) {
+    for (index_t room = most_elements;; room /= 2) {
+      block_planner planner(p, b, room);
+      planner.build();
+      if (planner.r.scratch <= most_bytes || room <= 64) return std::move(planner.r);
+    }
+  }
+
+private:
+  static constexpr index_t most_elements = 512, most_bytes = 16384;
+  using place = block_value::place;
+  program const& p;
+  body const& b;
+  block_body r;
+  int order[max_rank]{};
+  std::vector<int> fixed, now;
+
+  block_planner(program const& program_, body const& body_, index_t room) : p(program_), b(body_) {
+    r.rank = b.rank;
+    for (int l = 0; l < b.rank; ++l) order[l] = l;
+    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) std::rotate(order + b.vector, order + b.vector + 1, order + b.rank);
+    for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
+    if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
+    index_t volume = 1;
+    for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
+    room = std::min(room, (volume + 15) / 16 * 16);
+    r.tile = r.rank - 1;
+    while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
+    r.chunk = std::max<index_t>(1, std::min(r.extent[r.tile], r.inner ? room / r.inner : 1));
+    r.block = (r.chunk * r.inner + 15) / 16 * 16;
+  }
+
+  int access_of(int number) {
+    access const& from = p.accesses[number];
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
+    int l = r.rank - 1;
+    index_t adjacent = 1;
+    for (; l >= r.tile && (a.stride[l] == adjacent || (l == r.tile ? r.chunk : r.extent[l]) == 1); --l) adjacent *= r.extent[l];
+    a.all = l < r.tile;
+    bool repeats = true;
+    for (int k = r.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    a.period = a.all ? r.chunk * r.inner : repeats ? adjacent : 0;
+    for (int k = 0; k <= r.tile; ++k) a.once = a.once && (a.stride[k] == 0 || r.extent[k] == 1);
+    r.accesses.push_back(a);
+    return static_cast<int>(r.accesses.size()) - 1;
+  }
+  int value(dtype t, place where, int access = -1, double number = 0) {
+    r.values.push_back({where, t, access, 0, number});
+    return static_cast<int>(r.values.size()) - 1;
+  }
+  dtype type(int v) const { return r.values[static_cast<std::size_t>(v)].type; }
+  template <class... In>
+  int call(kernel::loop f, dtype out, In... in) {
+    int const v = value(out, place::scratch);
+    r.steps.push_back({block_step::kind::call, f, v, -1, static_cast<int>(sizeof...(In)), {in...}});
+    return v;
+  }
+  int converted(int v, dtype t) {
+    if (type(v) == t) return v;
+    if (r.values[static_cast<std::size_t>(v)].where == place::constant && t != dtype::bool_ && is_floating(t)) return value(t, place::constant, -1, r.values[static_cast<std::size_t>(v)].number);
+    return call(kernel::convert_loop<>(t, type(v)), t, v);
+  }
+  int combined(block_op op, dtype t, int x, int y) { return call(block_loop<>(op, t), t, converted(x, t), converted(y, t)); }
+  /// c + a b, or c - a b; in one rounding where the dtype has it.
+  int multiplied(block_op op, dtype t, int x, int y, int c) {
+    if (kernel::loop const f = block_loop<>(op, t)) return call(f, t, converted(x, t), converted(y, t), converted(c, t));
+    return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+  }
+  int slot(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
+  int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+
+  int loaded(step const& s) {
+    int const a = access_of(s.access);
+    if (r.accesses[static_cast<std::size_t>(a)].all) return value(s.type, place::memory, a);
+    return filled(block_step::kind::copy, s.type, a);
+  }
+  int filled(block_step::kind what, dtype t, int a) {
+    int const v = value(t, place::scratch, a);
+    r.steps.push_back({what, nullptr, v, a, 0, {}});
+    return v;
+  }
+  int operation(step const& s) {
+    op_table const* const table = ops::find(s.op->name);
+    if (!table || !table->pointwise)
+      throw missing_rule((std::string("varve: fuse: operator ") + s.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    varve::detail::pointwise_info const& f = *table->pointwise;
+    dtype const t = f.comparison ? type(operand(s, s.count - 1)) : s.type;
+    kernel::loop const loop = f.loops[static_cast<int>(t)];
+    if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
+    int const v = value(f.comparison ? dtype::bool_ : t, place::scratch);
+    block_step out{block_step::kind::call, loop, v, -1, s.count, {}};
+    for (int k = 0; k < s.count; ++k) out.in[k] = converted(operand(s, k), t);
+    r.steps.push_back(out);
+    return v;
+  }
+  int computed(step const& s) {
+    auto chain = [&](block_op op) {
+      int v = converted(operand(s, 0), s.type);
+      for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
+      return v;
+    };
+    switch (s.kind) {
+    case step_kind::none: return s.access < 0 ? -1 : loaded(s);
+    case step_kind::load:
+    case step_kind::records: return loaded(s);
+    case step_kind::constant: return value(s.type, place::constant, -1, s.value);
+    case step_kind::index: {
+      if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
+      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access));
+      return converted(call(block_loop<>(block_op::equal, dtype::int64), dtype::bool_, converted(operand(s, 0), dtype::int64), i), s.type);
+    }
+    case step_kind::convert: return converted(operand(s, 0), s.type);
+    case step_kind::sum: return s.count ? chain(block_op::add) : value(s.type, place::constant);
+    case step_kind::greatest: return chain(block_op::greatest);
+    case step_kind::least: return chain(block_op::least);
+    case step_kind::dot: {
+      if (s.count == 0) return value(s.type, place::constant);
+      int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
+      for (int k = 2; k < s.count; k += 2) v = multiplied(block_op::fma, s.type, operand(s, k), operand(s, k + 1), v);
+      return v;
+    }
+    case step_kind::fma:
+    case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
+    default: return operation(s); // op, add, sub, mul, div
+    }
+  }
+  void leave(sink const& s) {
+    int const a = access_of(s.access);
+    dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
+    block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
+    if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
+    if (s.kind == sink_kind::store) {
+      out.value = converted(out.value, t);
+      block_value& v = r.values[static_cast<std::size_t>(out.value)];
+      if (v.where == place::scratch && v.access < 0 && r.accesses[static_cast<std::size_t>(a)].all) v.where = place::memory, v.access = a, out.value = -1;
+    } else {
+      kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
+      if (kernel::reduced_dtype(k, type(out.value)) != t) out.value = converted(out.value, t);
+      out.fold = block_reducer<>(s.kind, type(out.value));
+    }
+    r.sinks.push_back(out);
+  }
+  void build() {
+    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
+    for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
+    for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
+    allocate();
+  }
+  /// Is a value copied for the first block and kept for all?
+  bool lasts(block_value const& v) const { return v.where == place::scratch && v.access >= 0 && r.accesses[static_cast<std::size_t>(v.access)].once; }
+  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
+  void allocate() {
+    int const forever = static_cast<int>(r.steps.size());
+    std::vector<int> last(r.values.size(), -1);
+    for (block_sink const& s : r.sinks)
+      if (s.value >= 0) last[static_cast<std::size_t>(s.value)] = forever;
+    for (std::size_t v = 0; v < r.values.size(); ++v) // written in place
+      if (r.values[v].where == place::memory) last[v] = forever;
+    std::vector<block_step> kept;
+    for (int k = forever - 1; k >= 0; --k) {
+      block_step const& s = r.steps[static_cast<std::size_t>(k)];
+      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      for (int q = 0; q < s.count; ++q) last[static_cast<std::size_t>(s.in[q])] = std::max(last[static_cast<std::size_t>(s.in[q])], k);
+    }
+    index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
+    index_t top = 0, constants = 0;
+    std::vector<index_t> free_[9];
+    for (int k = 0; k < forever; ++k) {
+      block_step const& s = r.steps[static_cast<std::size_t>(k)];
+      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      for (int q = 0; q < s.count; ++q) {
+        block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
+        bool const again = std::find(s.in, s.in + q, s.in[q]) != s.in + q;
+        if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
+      }
+      block_value& v = r.values[static_cast<std::size_t>(s.out)];
+      if (v.where == place::scratch) {
+        auto& list = free_[itemsize(v.type)];
+        if (list.empty() || lasts(v)) v.byte = top, top += itemsize(v.type);
+        else v.byte = list.back(), list.pop_back();
+      }
+      kept.push_back(s);
+    }
+    r.steps = std::move(kept);
+    for (std::size_t k = 0; k < r.values.size(); ++k)
+      if (block_value& v = r.values[k]; v.where == place::constant && last[k] >= 0) v.byte = constants, constants += itemsize(v.type);
+    r.scratch = table + top * r.block;
+    r.constants = tensor::empty({constants * r.block}, dtype::uint8);
+    for (std::size_t k = 0; k < r.values.size(); ++k)
+      if (block_value const& v = r.values[k]; v.where == place::constant && last[k] >= 0)
+        fill_elements<>(v.type, static_cast<std::byte*>(r.constants.raw()) + v.byte * r.block, r.block, v.number);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_run.hpp
+namespace varve::loop {
+
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of the program begins, `scratch` has room for `body.scratch` bytes.
+template <class = void>
+class block_runner {
+public:
+  VARVE_NOINLINE static void run(block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    block_runner r{b, buffer, reinterpret_cast<std::byte**>(scratch), scratch};
+    r.start();
+    r.outer(0);
+  }
+
+private:
+  using place = block_value::place;
+  block_body const& b;
+  std::byte* const* buffer;
+  std::byte** at; // of values, in the present block
+  std::byte* scratch;
+  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t chunk = 0;
+  bool first = true;
+
+  block_runner(block_body const& body_, std::byte* const* buffer_, std::byte** at_, std::byte* scratch_) : b(body_), buffer(buffer_), at(at_), scratch(scratch_) {}
+
+  void start() {
+    auto* const blocks = scratch + (b.values.size() * sizeof(void*) + 63) / 64 * 64;
+    auto* const constants = static_cast<std::byte*>(b.constants.raw());
+    for (std::size_t v = 0; v < b.values.size(); ++v) {
+      block_value const& x = b.values[v];
+      at[v] = x.where == place::memory ? nullptr : (x.where == place::constant ? constants : blocks) + x.byte * b.block;
+    }
+    for (block_sink const& s : b.sinks)
+      if (s.clear) clear(s, 0, buffer[access(s.access).buffer] + access(s.access).offset * access(s.access).itemsize);
+  }
+  block_access const& access(int a) const { return b.accesses[static_cast<std::size_t>(a)]; }
+  /// Where the present block of an access begins.
+  std::byte* address(block_access const& a) const {
+    index_t p = a.offset;
+    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    return buffer[a.buffer] + p * a.itemsize;
+  }
+  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(block_sink const& s, int l, std::byte* p) const {
+    block_access const& a = access(s.access);
+    while (l < b.rank && a.stride[l] == 0) ++l;
+    if (l == b.rank) return s.fold.clear(1, p);
+    int last = b.rank - 1;
+    while (a.stride[last] == 0) --last;
+    if (l == last && a.stride[l] == 1) return s.fold.clear(b.extent[l], p);
+    for (index_t k = 0; k < b.extent[l]; ++k) clear(s, l + 1, p + k * a.stride[l] * a.itemsize);
+  }
+  void outer(int l) {
+    if (l < b.tile) {
+      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      return;
+    }
+    if (b.inner == 0) return;
+    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
+      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+      block();
+    }
+  }
+  void block() {
+    index_t const n = chunk * b.inner;
+    for (std::size_t v = 0; v < b.values.size(); ++v)
+      if (b.values[v].where == place::memory) at[v] = address(access(b.values[v].access));
+    for (block_step const& s : b.steps) {
+      if (s.what == block_step::kind::call) {
+        void const* const in[] = {at[s.in[0]], at[s.in[1]], at[s.in[2]], at[s.in[3]]};
+        s.f(static_cast<std::size_t>(n), at[s.out], in);
+      } else if (block_access const& a = access(s.access); s.what == block_step::kind::index) {
+        count(a, b.values[static_cast<std::size_t>(s.out)].type, at[s.out]);
+      } else if (first || !a.once) {
+        copy(a, at[s.out], n);
+      }
+    }
+    for (block_sink const& s : b.sinks) leave(s, n);
+    first = false;
+  }
+  /// Brings the elements of a block together.
+  void copy(block_access const& a, std::byte* to, index_t n) const {
+    std::byte const* const from = address(a);
+    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
+    if (a.period > 1) { // what is there is doubled until it is enough
+      index_t have = a.period < n ? a.period : n;
+      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
+      for (index_t more = 0; have < n; have += more) {
+        more = n - have < have ? n - have : have;
+        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
+      }
+      return;
+    }
+    index_t const step = a.stride[b.rank - 1] * a.itemsize;
+    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
+    });
+  }
+  /// The affine function of the loop indices that an access is.
+  void count(block_access const& a, dtype t, std::byte* to) const {
+    index_t start = a.offset;
+    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
+    index_t const step = a.stride[b.rank - 1];
+    on_dtype(t, "fuse", [&]<class T>() {
+      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
+      });
+    });
+  }
+  /// Stores a block, or folds it into memory.
+  void leave(block_sink const& s, index_t n) const {
+    if (s.value < 0) return;
+    block_access const& a = access(s.access);
+    std::byte const* const x = at[s.value];
+    std::byte* const to = address(a);
+    index_t const step = a.stride[b.rank - 1];
+    if (s.kind == sink_kind::store) {
+      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
+      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize);
+      });
+      return;
+    }
+    if (a.all) return s.fold.columns(1, n, n, x, to);
+    if (a.period == 1) return s.fold.row(n, x, to);
+    if (a.period > 1) return s.fold.columns(n / a.period, a.period, a.period, x, to);
+    int const size = itemsize(b.values[static_cast<std::size_t>(s.value)].type);
+    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      std::byte const* const from = x + element * size;
+      std::byte* const here = to + p * a.itemsize;
+      if (step == 0) s.fold.row(row, from, here);
+      else if (step == 1) s.fold.columns(1, row, row, from, here);
+      else
+        for (index_t k = 0; k < row; ++k) s.fold.row(1, from + k * size, here + k * step * a.itemsize);
+    });
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/kernel/matmul_block.hpp
+/// @file
+/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
+namespace varve::kernel {
+
+namespace detail {
+/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int registers = 32;
+#else
+inline constexpr int registers = 16;
+#endif
+/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
+inline constexpr int block_rows = registers == 32 ? 12 : 6;
+/// Columns of a block.
+template <class T>
+inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
+
+/// Copies or adds the valid columns of a block.
+template <class T>
+VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row, bool accumulate) {
+  constexpr index_t L = lanes<T>;
+  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
+    index_t j = 0;
+    for (; j + L <= cols; j += L) kernel::store(c + j, accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
+    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+  }
+}
+
+/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
+template <class T, int Rows, int Batches>
+VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
+                                 bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  V sum[Rows][Batches];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V row[Batches];
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      V const x(a[i * a_row]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
+    }
+    a += a_col;
+    b += b_row;
+  }
+  bool const whole = cols == Batches * L && !accumulate;
+  alignas(64) T tile[Rows * Batches * L];
+  T* const to = whole ? c : tile;
+  index_t const to_row = whole ? c_row : Batches * L;
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
+  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
+}
+} // namespace detail
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/matmul.hpp
+/// @file
+/// Matrix products of run-time size with any strides.
+namespace varve::kernel {
+
+/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
+template <class T>
+struct matrix {
+  T* data;
+  index_t row, col;
+  matrix at(index_t i, index_t j) const
+    requires(!std::is_void_v<T>)
+  {
+    return {data + i * row + j * col, row, col};
+  }
+  matrix transposed() const { return {data, col, row}; }
+};
+
+namespace detail {
+/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
+inline constexpr index_t inner_block = 256, outer_block = 240;
+
+/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
+template <class T, int Rows>
+VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
+  for (; i + Rows <= m; i += Rows) detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
+  return i;
+}
+/// The same with A packed: the rows of a block lie side by side.
+template <class T>
+VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
+  index_t i = 0;
+  for (; i + block_rows <= m; i += block_rows)
+    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
+  return i;
+}
+template <class T>
+VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
+  for (index_t i = 0; i + block_rows <= m; i += block_rows, to += block_rows * k)
+    for (index_t p = 0; p < k; ++p)
+      for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
+}
+/// A panel of B, its rows side by side, missing columns 0.
+template <class T>
+VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
+  constexpr index_t W = block_cols<T>, L = lanes<T>;
+  if (b.col == 1) {
+    for (index_t p = 0; p < k; ++p)
+      for (index_t j = 0; j < W; j += L) {
+        T const* const from = b.data + p * b.row + j;
+        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from) : cols > j ? kernel::load_first(from, static_cast<std::size_t>(cols - j)) : batch<T>(T(0)));
+      }
+    return;
+  }
+  index_t p = 0;
+  if (b.row == 1 && cols == W) // squares transposed in registers
+    for (; p + L <= k; p += L)
+      for (index_t j = 0; j < W; j += L) {
+        batch<T> r[lanes<T>];
+        for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b.data + p + (j + i) * b.col);
+        kernel::transpose<T>(r);
+        for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * W + j, r[i]);
+      }
+  for (index_t j = 0; j < W; ++j)
+    for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
+}
+
+/// y[i] (+)= sum_p a[i, p] x[p].
+template <class T>
+VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y, index_t y_step, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  index_t i = 0;
+  if (a.row == 1 && y_step == 1) { // columns are contiguous: combine them
+    constexpr index_t W = 4 * L;
+    for (; i + W <= m; i += W) {
+      V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
+      for (index_t p = 0; p < k; ++p)
+        for (int j = 0; j < 4; ++j) s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
+      for (int j = 0; j < 4; ++j) kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
+    }
+    for (; i < m; i += L) {
+      auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
+      bool const whole = n == lanes<T>;
+      V s(T(0));
+      for (index_t p = 0; p < k; ++p) {
+        T const* const from = a.data + i + p * a.col;
+        s = kernel::fma<T>(V(x[p * x_step]), whole ? kernel::load(from) : kernel::load_first(from, n), s);
+      }
+      if (whole) kernel::store(y + i, accumulate ? V(kernel::load(y + i) + s) : s);
+      else kernel::store_first(y + i, n, accumulate ? V(kernel::load_first(y + i, n) + s) : s);
+    }
+    return;
+  }
+  bool const rows = a.col == 1 && x_step == 1;
+  for (; i < m; ++i) {
+    T const* const p = a.data + i * a.row;
+    V s(T(0)), t(T(0));
+    index_t j = 0;
+    if (rows) {
+      for (; j + 2 * L <= k; j += 2 * L) {
+        s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
+        t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
+      }
+      for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
+      if (j < k) t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)), kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t), j = k;
+    }
+    T r = kernel::reduce_sum(V(s + t));
+    for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
+    y[i * y_step] = accumulate ? y[i * y_step] + r : r;
+  }
+}
+
+template <class T>
+VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+  constexpr index_t W = block_cols<T>;
+  alignas(64) T panel[inner_block * W];
+  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
+  T* const packed = pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
+  for (index_t p = 0; p < k; p += inner_block) {
+    index_t const kb = k - p < inner_block ? k - p : inner_block;
+    bool const add = accumulate || p > 0;
+    index_t const step = packed ? outer_block : m;
+    for (index_t i = 0; i < m; i += step) {
+      index_t const mb = m - i < step ? m - i : step;
+      matrix<T const> const rows = a.at(i, p);
+      if (packed) detail::pack_rows(mb, kb, rows, packed);
+      for (index_t j = 0; j < n; j += W) {
+        index_t const cols = n - j < W ? n - j : W;
+        matrix<T const> const from = b.at(p, j);
+        bool const direct = from.col == 1 && cols == W && mb <= 2 * block_rows; // too few rows to repay a copy
+        if (!direct) detail::pack_panel(kb, cols, from, panel);
+        T const* const q = direct ? from.data : panel;
+        index_t const q_row = direct ? from.row : W;
+        matrix<T> const to = c.at(i, j);
+        index_t r = packed ? detail::multiply_packed_rows(mb, kb, packed, q, q_row, to, cols, add)
+                           : detail::multiply_rows<T, block_rows>(0, mb, kb, rows, q, q_row, to, cols, add);
+        r = detail::multiply_rows<T, block_rows / 3>(r, mb, kb, rows, q, q_row, to, cols, add);
+        detail::multiply_rows<T, 1>(r, mb, kb, rows, q, q_row, to, cols, add);
+      }
+    }
+  }
+  std::free(packed);
+}
+/// A few dozen products, for which a block is too much.
+template <class T>
+VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) {
+      T s(0);
+      for (index_t p = 0; p < k; ++p) s += a.data[i * a.row + p * a.col] * b.data[p * b.row + j * b.col];
+      T& to = c.data[i * c.row + j * c.col];
+      to = accumulate ? to + s : s;
+    }
+}
+template <class T>
+void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+  for (index_t i = 0; i < m; ++i) {
+    T* const row = c.data + i * c.row;
+    for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
+    for (index_t p = 0; p < k; ++p)
+      for (index_t j = 0; j < n; ++j) row[j * c.col] = kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
+  }
+}
+} // namespace detail
+
+/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives zeros. Floating products are blocked for
+/// registers and caches (scratch: a panel on the stack, beyond 128 Ki elements of A also 240 KiB on the heap, without which it goes on); integers wrap.
+template <class T>
+void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate = false) {
+  if (m == 0 || n == 0) return;
+  if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
+  else {
+    if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
+    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
+    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
+    if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+    if (c.col != 1) return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate); // (a b)^T = b^T a^T
+    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
+  }
+}
+
+/// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
+template <class = void>
+VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b, matrix<void> c, bool accumulate = false) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
+  on_dtype(type, "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col}, {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
+                        accumulate);
+  });
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/matmul_fixed.hpp
+/// @file
+/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of B through registers.
+namespace varve::kernel {
+
+namespace detail {
+/// Rows of a block of `Batches` batches that fill the registers but for a row of B and an element of A.
+constexpr int fixed_rows(int batches) { return (registers - 2 - batches) / batches; }
+
+/// A product at a column of C, with at most four batches; `b` may be read up to `b_end`.
+template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows, int Batches, index_t Cols>
+VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  constexpr index_t rest = Cols % L; // columns of the last batch when it is not full
+  V sum[Rows][Batches];
+#pragma GCC unroll 32
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
+  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next row and are dropped in the end.
+  auto step = [&](index_t p, bool partial) __attribute__((always_inline)) {
+    V row[Batches];
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j)
+      row[j] = rest != 0 && j == Batches - 1 && partial ? kernel::load_first(b + p * B_row + j * L, static_cast<std::size_t>(rest)) : kernel::load(b + p * B_row + j * L);
+#pragma GCC unroll 32
+    for (int i = 0; i < Rows; ++i) {
+      V const x(a[i * A_row + p * A_col]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
+    }
+  };
+  index_t p = 0;
+  if constexpr (rest == 0) {
+    for (; p < K; ++p) step(p, false);
+  } else {
+    index_t const safe = (b_end - b) - Batches * L; // greatest distance at which whole rows may be read
+    for (; p < K && p * B_row <= safe; ++p) step(p, false);
+    for (; p < K; ++p) step(p, true);
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) {
+      if (rest != 0 && j == Batches - 1) kernel::store_first(c + i * C_row + j * L, static_cast<std::size_t>(rest), sum[i][j]);
+      else kernel::store(c + i * C_row + j * L, sum[i][j]);
+    }
+}
+/// All rows of C at up to `Batches` batches of columns.
+template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, index_t Cols>
+VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
+  constexpr int batches = static_cast<int>((Cols + lanes<T> - 1) / lanes<T>);
+  constexpr index_t most = fixed_rows(batches), blocks = (M + most - 1) / most, rows = (M + blocks - 1) / blocks; // blocks of nearly equal size
+  constexpr index_t rest = M % rows;
+  index_t i = 0;
+  for (; i + rows <= M; i += rows)
+    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rows), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
+  if constexpr (rest != 0) fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
+}
+/// B row-major with rows `B_row` apart.
+template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row>
+VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
+  constexpr index_t W = 2 * static_cast<index_t>(lanes<T>), rest = N % W;
+  index_t j = 0;
+  for (; j + W <= N; j += W) fixed_columns<T, M, K, A_row, A_col, B_row, N, W>(a, b + j, b_end, c + j);
+  if constexpr (rest != 0) fixed_columns<T, M, K, A_row, A_col, B_row, N, rest>(a, b + j, b_end, c + j);
+}
+/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would not pay.
+template <class T, index_t M, index_t K, index_t N, index_t C_row, index_t C_col>
+VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
+  constexpr index_t L = lanes<T>;
+  constexpr auto rest = static_cast<std::size_t>(K % L);
+  for (index_t j = 0; j < N; ++j)
+    for (index_t i = 0; i < M; ++i) {
+      batch<T> s(T(0)), t(T(0));
+      index_t p = 0;
+      for (; p + 2 * L <= K; p += 2 * L) {
+        s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s);
+        t = kernel::fma<T>(kernel::load(a + i * K + p + L), kernel::load(b + j * K + p + L), t);
+      }
+      if constexpr (K % (2 * L) >= L) s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s), p += L;
+      if constexpr (rest != 0) t = kernel::fma<T>(kernel::load_first(a + i * K + p, rest), kernel::load_first(b + j * K + p, rest), t);
+      c[i * C_row + j * C_col] = kernel::reduce_sum(batch<T>(s + t));
+    }
+}
+/// to[p, j] = b[j, p]: squares in registers, the edges element by element.
+template <class T, index_t K, index_t N, index_t Row>
+VARVE_INLINE void fixed_transpose(T const* b, T* to) {
+  constexpr index_t L = lanes<T>, whole_k = K / L * L, whole_n = N / L * L;
+  for (index_t j = 0; j < whole_n; j += L)
+    for (index_t p = 0; p < whole_k; p += L) {
+      batch<T> r[lanes<T>];
+#pragma GCC unroll 16
+      for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b + (j + i) * K + p);
+      kernel::transpose<T>(r);
+#pragma GCC unroll 16
+      for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * Row + j, r[i]);
+    }
+  for (index_t j = 0; j < N; ++j)
+    for (index_t p = j < whole_n ? whole_k : 0; p < K; ++p) to[p * Row + j] = b[j * K + p];
+}
+/// Sizes below a batch: rows of C as vectors of just their width.
+template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col>
+VARVE_INLINE void narrow_product(T const* a, T const* b, T* c) {
+  typedef T row __attribute__((vector_size(N * sizeof(T))));
+#pragma GCC unroll 8
+  for (index_t i = 0; i < M; ++i) {
+    row s{};
+#pragma GCC unroll 8
+    for (index_t p = 0; p < K; ++p) {
+      row r;
+      std::memcpy(&r, b + p * N, sizeof(row));
+      s += a[i * A_row + p * A_col] * r;
+    }
+    std::memcpy(c + i * N, &s, sizeof(row));
+  }
+}
+/// A few dozen products: plain loops that the compiler unrolls.
+template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row, index_t B_col>
+VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
+  T s[M * N];
+#pragma GCC unroll 16
+  for (index_t i = 0; i < M; ++i)
+#pragma GCC unroll 16
+    for (index_t j = 0; j < N; ++j) {
+      T sum = a[i * A_row] * b[j * B_col];
+#pragma GCC unroll 16
+      for (index_t p = 1; p < K; ++p) sum += a[i * A_row + p * A_col] * b[p * B_row + j * B_col];
+      s[i * N + j] = sum;
+    }
+  std::memcpy(c, s, sizeof(s));
+}
+} // namespace detail
+
+/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float or double. `c` may not overlap the inputs.
+template <floating_lane T, index_t M, index_t K, index_t N, bool TA = false, bool TB = false>
+void matmul_fixed(T const* a, T const* b, T* c) {
+  constexpr index_t a_row = TA ? 1 : K, a_col = TA ? M : 1, L = lanes<T>;
+  if constexpr (M == 0 || N == 0) return;
+  else if constexpr (K == 0) {
+    for (index_t i = 0; i < M * N; ++i) c[i] = T(0);
+  } else if constexpr (N < L && N > 1 && (N & (N - 1)) == 0 && !TB) {
+    detail::narrow_product<T, M, K, N, a_row, a_col>(a, b, c);
+  } else if constexpr (N < L && M * K * N <= 128) {
+    detail::tiny_product<T, M, K, N, a_row, a_col, TB ? 1 : N, TB ? K : 1>(a, b, c);
+  } else if constexpr (N == 1 && TA) { // a column of results: combine the contiguous rows of the transpose of a
+    detail::fixed_product<T, 1, K, M, 0, 1, M>(b, a, a + M * K, c);
+  } else if constexpr ((N == 1 || TB) && !TA && (M <= 2 || N <= 2)) {
+    detail::fixed_dots<T, M, K, N, N, 1>(a, b, c);
+  } else if constexpr (TB) {
+    constexpr index_t row = (N + L - 1) / L * L; // rows padded to whole batches
+    alignas(64) T t[K * row];
+    detail::fixed_transpose<T, K, N, row>(b, t);
+    detail::fixed_product<T, M, K, N, a_row, a_col, row>(a, t, t + K * row, c);
+  } else {
+    detail::fixed_product<T, M, K, N, a_row, a_col, N>(a, b, b + K * N, c);
+  }
+}
+
+} // namespace varve::kernel
+
+// ---- varve/graph/call.hpp
+/// @file
+/// Operators with loops of their own: products of matrices, and what addresses memory by values.
+namespace varve::loop {
+
+namespace detail {
+/// Start of a slice of one axis: sizes before, of and after the axis.
+struct split_axis {
+  index_t outer = 1, size = 1, inner = 1;
+  constexpr split_axis(dims const& s, index_t axis) {
+    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
+  }
+};
+} // namespace detail
+
+/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
+template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
+VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
+  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
+  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18) kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
+  else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
+}
+
+/// Executes the call stage `S` of program `P`.
+template <class P, int S>
+VARVE_INLINE void call(auto const& mem) {
+  constexpr stage s = P::value.stages[S];
+  constexpr call_info c = P::value.calls[s.number];
+  auto* out = address<P, s.out>(mem);
+  using T = std::remove_reference_t<decltype(*out)>;
+  auto const* a = address<P, s.in[0]>(mem);
+  constexpr index_t total = numel(c.out.sizes);
+  if constexpr (c.what == known::mm) {
+    constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    constexpr int r = c.out.sizes.n;
+    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
+    auto const* b = address<P, s.in[1]>(mem);
+    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+  } else if constexpr (c.what == known::slice_backward) {
+    constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
+    constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];
+    for (index_t e = 0; e < total; ++e) out[e] = T(0);
+    for (index_t o = 0; o < x.outer; ++o)
+      for (index_t q = 0; q < count; ++q)
+        for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
+  } else if constexpr (c.what == known::gather) {
+    constexpr detail::split_axis from(c.in[0].sizes, c.at[0][0]);
+    auto const* index = address<P, s.in[1]>(mem);
+    constexpr dims in_stride = contiguous_strides(c.in[0].sizes), out_stride = contiguous_strides(c.out.sizes);
+    for (index_t e = 0; e < total; ++e) {
+      index_t at = static_cast<index_t>(index[e]) * in_stride[static_cast<int>(c.at[0][0])];
+      for (int d = 0; d < c.out.sizes.n; ++d)
+        if (d != c.at[0][0]) at += e / out_stride[d] % c.out.sizes[d] * in_stride[d];
+      out[e] = a[at];
+    }
+  } else if constexpr (c.what == known::scatter_add) {
+    auto const* index = address<P, s.in[1]>(mem);
+    auto const* src = address<P, s.in[2]>(mem);
+    constexpr dims out_stride = contiguous_strides(c.out.sizes), src_stride = contiguous_strides(c.in[1].sizes);
+    constexpr dims full = contiguous_strides(c.in[2].sizes);
+    for (index_t e = 0; e < total; ++e) out[e] = a[e];
+    for (index_t e = 0; e < numel(c.in[1].sizes); ++e) {
+      index_t at = static_cast<index_t>(index[e]) * out_stride[static_cast<int>(c.at[0][0])], from = 0;
+      for (int d = 0; d < c.in[1].sizes.n; ++d) {
+        index_t const q = e / src_stride[d] % c.in[1].sizes[d];
+        from += q * full[d];
+        if (d != c.at[0][0]) at += q * out_stride[d];
+      }
+      out[at] += src[from];
+    }
+  } else if constexpr (c.what == known::argmax) {
+    constexpr detail::split_axis x(c.in[0].sizes, c.at[0][0]);
+    for (index_t o = 0; o < x.outer; ++o)
+      for (index_t i = 0; i < x.inner; ++i) {
+        index_t best = 0;
+        auto const* p = a + o * x.size * x.inner + i;
+        for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+          auto const v = p[q * x.inner], w = p[best * x.inner];
+          if (v > w || (v != v && w == w)) best = q;
+        }
+        out[o * x.inner + i] = static_cast<T>(best);
+      }
+  } else {
+    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/nest.hpp
+namespace varve::loop {
+
+/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
+template <class P, int B>
+struct nest {
+  static constexpr body b = P::value.bodies[B];
+  using T = std::conditional_t<b.type == lane::f32, float, double>;
+  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
+  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
+  static constexpr int sinks = b.sink_count;
+  static constexpr int inner = b.rank - 1;
+  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
+  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
+  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
+  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
+
+  template <class Mem>
+  static VARVE_INLINE void run(Mem const& mem) {
+    index_t i[max_rank];
+    for (index_t& x : i) x = 0;
+    V sum[side_by_side * sinks];
+    V fixed[b.fixed_count + 1];
+    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+  }
+
+private:
+  template <int S>
+  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
+  template <int S>
+  static constexpr access target = P::value.accesses[sink_at<S>.access];
+  template <int S>
+  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
+
+  template <int L, int S>
+  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
+  using every_sink = std::make_integer_sequence<int, sinks>;
+
+  template <int L, class M, class Mem>
+  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
+    start_all<L>(sum, every_sink{});
+    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
+    if constexpr (L == b.rank) {
+      point<M>(mem, i, sum, fixed);
+    } else if constexpr (L == b.vector) {
+      constexpr index_t n = b.extent[L];
+      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
+      if constexpr (blocks > 0)
+        for (i[L] = 0; i[L] < blocks; i[L] += block) {
+          if constexpr (paired) pair<M>(mem, i, sum, fixed);
+          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+        }
+      if constexpr (block > width && blocks < whole)
+        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
+      if constexpr (whole < n && n < width) {
+        i[L] = 0;
+        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
+      } else if constexpr (whole < n) { // the last vector overlaps the one before
+        i[L] = n - width;
+        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+      }
+      i[L] = 0;
+    } else {
+      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      i[L] = 0;
+    }
+    finish_all<L, M>(mem, i, sum, every_sink{});
+  }
+  template <int L, class M, class Mem, int... U>
+  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+    index_t const start = i[L];
+    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
+    i[L] = start;
+  }
+
+  /// One point of the iteration space, or one vector of points.
+  template <class M, class Mem>
+  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1];
+    steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
+    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+  }
+  template <class M, class Mem>
+  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1], next[b.step_count + 1];
+    index_t j[max_rank];
+    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
+    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
+  }
+  template <class M, class Mem, int... K>
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
+    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+  }
+  template <class M, class Mem, int... S>
+  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    (leave<S, M>(mem, i, sum, fixed, now), ...);
+  }
+  /// Stores or accumulates one value of the body.
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    constexpr sink s = sink_at<S>;
+    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
+    if constexpr (s.kind == sink_kind::store) {
+      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
+    } else {
+      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
+      if constexpr (s.level >= 0) {
+        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
+      } else {
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
+          V const zero = V(neutral<S>());
+          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
+        } else {
+          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
+          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
+        }
+      }
+    }
+  }
+  template <int L, int... S>
+  static VARVE_INLINE void start_all([[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
+    (start<L, S>(sum), ...);
+  }
+  template <int L, int S>
+  static VARVE_INLINE void start(V* sum) {
+    if constexpr (accumulates<L, S>)
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
+  }
+  template <int L, class M, class Mem, int... S>
+  static VARVE_INLINE void finish_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
+    (finish_at<L, S, M>(mem, i, sum), ...);
+  }
+  template <int L, int S, class M, class Mem>
+  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
+    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
+  }
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
+    constexpr sink s = sink_at<S>;
+    V total = sum[S];
+    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
+    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+    if constexpr (b.vector >= s.level) {
+      T r = across<S>(total);
+      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
+      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
+    } else {
+      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
+      detail::store_lanes<M, target_stride<S>>(p, total);
+    }
+  }
+
+  template <int First, int Count, class M, class Mem>
+  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
+    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
+  }
+  template <int First, int Count, class M, class Mem, int... C>
+  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
+    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+  }
+  template <int First, int From, class M, class Mem, int... K>
+  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
+    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
+  }
+  template <int S>
+  static constexpr T neutral() {
+    constexpr auto k = sink_at<S>.kind;
+    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  }
+  template <int S, class X>
+  static VARVE_INLINE X merge(X const& r, X const& x) {
+    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
+    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
+    else return detail::pick_least(x, r);
+  }
+  template <int S>
+  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
+    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    else return merge<S>(r, a);
+  }
+  template <int S>
+  static VARVE_INLINE T across(V const& x) {
+    if constexpr (!kernel::is_batch<V>) return x;
+    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
+    else return kernel::reduce_lanes<T>(x, [](T p, T q) { return merge<S>(p, q); });
+  }
+  /// `x` in the lanes that count, `old` in the others.
+  template <class M, bool Apply>
+  static VARVE_INLINE V masked(V const& x, V const& old) {
+    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
+      return x;
+    } else {
+      V const lane = detail::ramp<V>(T(1));
+      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      else return kernel::select<T>(lane < V(T(M::live)), x, old);
+    }
+  }
+};
+
+} // namespace varve::loop
+
 // ---- varve/graph/run.hpp
 namespace varve::loop {
 
@@ -18347,10 +19876,7 @@ struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
     graph const g = optimize(traced);
-    graph out;
-    varve::detail::append(out, g, R, R + 1, 0);
-    varve::detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0); // keeps the numbers of branches within
-    return out;
+    return function_of(g, R);
   }
 };
 
@@ -18933,6 +20459,397 @@ constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t
 
 } // namespace varve
 
+// ---- varve/graph/fuse_graph.hpp
+/// @file
+/// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by kernels that exist.
+namespace varve {
+namespace loop {
+
+/// A planned graph ready to run. Immutable, so that threads may share it.
+struct prepared {
+  program p;
+  list<meta> arguments;
+  std::vector<block_body> bodies;
+  std::vector<tensor> tables;                       // of array constants, by buffer
+  std::vector<op_table const*> operators;           // of calls
+  std::vector<std::unique_ptr<prepared>> functions; // by region
+  index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
+};
+
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for symbolic sizes and in-place operators.
+template <class = void>
+VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
+  auto r = std::make_unique<prepared>();
+  r->p = plan(g);
+  program const& p = r->p;
+  for (int k = 0; k < g.regions[0].inputs; ++k) r->arguments.push_back(g.nodes[k].out);
+  index_t hungriest = 0;
+  for (body const& b : p.bodies) {
+    r->bodies.push_back(block_planner<>::plan(p, b));
+    hungriest = std::max(hungriest, r->bodies.back().scratch);
+  }
+  r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
+  r->tables.resize(p.buffers.size());
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer const& b = p.buffers[k];
+    if (b.where != place::constant) continue;
+    tensor const t = r->tables[k] = tensor::empty({b.elements}, b.type);
+    on_dtype(b.type, "fuse", [&]<class T>() {
+      for (index_t e = 0; e < b.elements; ++e) static_cast<T*>(t.raw())[e] = kernel::cast<T>(p.constants[b.number + e]);
+    });
+  }
+  r->operators.resize(p.calls.size());
+  r->functions.resize(g.regions.size());
+  for (stage const& s : p.stages) {
+    if (s.kind == stage_kind::loops || s.kind == stage_kind::fill || s.kind == stage_kind::matmul) continue;
+    call_info const& c = p.calls[s.number];
+    if (s.kind == stage_kind::call) {
+      if (c.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.op->name + " has more than three operands; call it outside of the fused function").c_str());
+      op_table const* const table = ops::find(c.op->name);
+      if (!table || !table->eval)
+        throw missing_rule((std::string("varve: fuse: operator ") + c.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+      r->operators[static_cast<std::size_t>(s.number)] = table;
+    } else {
+      for (int k = 0; k < (s.kind == stage_kind::branch ? 2 : 1); ++k) r->functions[static_cast<std::size_t>(c.region + k)] = prepare(function_of(g, c.region + k));
+    }
+  }
+  return r;
+}
+
+/// Runs a prepared program on the addresses of its arguments and results.
+template <class = void>
+class program_runner {
+public:
+  static void run(prepared const& r, std::byte* const* arguments, std::byte* const* results) {
+    constexpr index_t usual = 1 << 15;
+    if (r.scratch <= usual) {
+      alignas(64) std::byte memory[usual];
+      program_runner{r, arguments, results, memory}.stages();
+    } else {
+      tensor const memory = tensor::empty({r.scratch}, dtype::uint8);
+      program_runner{r, arguments, results, static_cast<std::byte*>(memory.raw())}.stages();
+    }
+  }
+
+private:
+  prepared const& r;
+  program const& p;
+  std::byte* const* arguments;
+  std::byte* const* results;
+  std::byte *arena, *scratch;
+  static constexpr std::size_t usual_buffers = 32;
+  std::byte* few[usual_buffers];
+  std::unique_ptr<std::byte*[]> many;
+  std::byte** at = few;
+
+  program_runner(prepared const& r_, std::byte* const* arguments_, std::byte* const* results_, std::byte* memory)
+      : r(r_), p(r_.p), arguments(arguments_), results(results_), arena(memory), scratch(memory + (p.workspace + 63) / 64 * 64) {
+    if (p.buffers.size() > usual_buffers) many = std::make_unique<std::byte*[]>(p.buffers.size()), at = many.get();
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      buffer const& b = p.buffers[k];
+      at[k] = b.where == place::argument ? arguments[b.number] : b.where == place::result ? results[b.number] : b.where == place::constant ? static_cast<std::byte*>(r.tables[k].raw()) : arena + b.number;
+    }
+  }
+  void stages() {
+    for (stage const& s : p.stages) {
+      if (s.kind == stage_kind::loops) block_runner<>::run(r.bodies[static_cast<std::size_t>(s.number)], at, scratch);
+      else if (s.kind == stage_kind::fill) fill(s);
+      else if (s.kind == stage_kind::matmul) multiply(s, p.calls[s.number]);
+      else if (s.kind == stage_kind::call) call(s, p.calls[s.number]);
+      else if (s.kind == stage_kind::branch) branch(s, p.calls[s.number]);
+      else scan(s, p.calls[s.number]);
+    }
+  }
+  void fill(stage const& s) {
+    buffer const& b = p.buffers[s.out];
+    block_reducer<>(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, b.type).clear(b.elements, at[s.out]);
+  }
+  void multiply(stage const& s, call_info const& c) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {at[s.in[0]] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {at[s.in[1]] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {at[s.out] + e * m * n * size, n, 1});
+  }
+  void call(stage const& s, call_info const& c) {
+    boxed_args in;
+    for (int k = 0; k < c.operands; ++k) in.push_back(tensor::from_blob(at[s.in[k]], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = r.operators[static_cast<std::size_t>(s.number)]->eval(c.at, in);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(at[s.out]), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+  }
+  std::vector<std::byte*> addresses(int first, int count) const {
+    std::vector<std::byte*> v;
+    for (int k = 0; k < count; ++k) v.push_back(at[p.slots[first + k]]);
+    return v;
+  }
+  void branch(stage const& s, call_info const& c) {
+    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
+    run(*r.functions[static_cast<std::size_t>(c.region + (chosen ? 0 : 1))], addresses(s.in[1], c.operands).data(), addresses(s.in[2], c.results).data());
+  }
+  /// What is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+  void scan(stage const& s, call_info const& c) {
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    index_t const n = c.at[1][0];
+    auto bytes = [&](int slot) { return p.buffers[p.slots[slot]].elements * itemsize(p.buffers[p.slots[slot]].type); };
+    std::vector<std::byte*> in = addresses(s.in[1], c.operands), out = addresses(s.in[2], c.results), here(out.begin(), out.begin() + carried), there = addresses(s.in[2] + c.results, carried);
+    std::vector<std::byte*> const from = in, to = out;
+    if (n % 2) std::swap(here, there); // the last step leaves it where it is wanted
+    for (int k = 0; k < carried; ++k) std::memcpy(here[static_cast<std::size_t>(k)], from[static_cast<std::size_t>(k)], static_cast<std::size_t>(bytes(s.in[1] + k)));
+    for (index_t step = 0; step < n; ++step) {
+      index_t const row = c.at[0][2] ? n - 1 - step : step;
+      for (int k = 0; k < walked; ++k) in[static_cast<std::size_t>(k)] = k < carried ? here[static_cast<std::size_t>(k)] : from[static_cast<std::size_t>(k)] + row * (bytes(s.in[1] + k) / n);
+      for (int k = 0; k < c.results; ++k) out[static_cast<std::size_t>(k)] = k < carried ? there[static_cast<std::size_t>(k)] : to[static_cast<std::size_t>(k)] + row * (bytes(s.in[2] + k) / n);
+      run(*r.functions[static_cast<std::size_t>(c.region)], in.data(), out.data());
+      std::swap(here, there);
+    }
+  }
+};
+
+} // namespace loop
+
+/// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
+class fused_graph {
+public:
+  explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
+  /// dtypes and sizes of the arguments and of the results.
+  list<meta> const& arguments() const { return plan_->arguments; }
+  list<meta> const& results() const { return plan_->p.results; }
+  /// What the planner made of the graph.
+  loop::program const& program() const { return plan_->p; }
+  /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
+  /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
+  template <class T = tensor>
+  boxed_args operator()(boxed_args const& x) const {
+    if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
+    std::vector<std::byte*> in, out;
+    boxed_args kept, y;
+    for (int k = 0; k < x.size(); ++k) {
+      loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
+      if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
+      in.push_back(static_cast<std::byte*>((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw()));
+    }
+    for (meta const& m : results()) {
+      y.push_back(T::empty(m.sizes, m.type));
+      out.push_back(static_cast<std::byte*>(y[y.size() - 1].raw()));
+    }
+    loop::program_runner<>::run(*plan_, in.data(), out.data());
+    return y;
+  }
+
+private:
+  std::shared_ptr<loop::prepared const> plan_;
+};
+
+/// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
+/// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
+/// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
+/// Errors: `value_error` for symbolic sizes and in-place operators, `missing_rule` for operators that tensors do not know.
+template <class G>
+  requires std::is_same_v<G, graph>
+fused_graph fuse(G const& g) {
+  for (node const& n : g) {
+    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("fuse", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  }
+  G const typed = as_traced<>(g);
+  G const better = optimize(typed);
+  return fused_graph(loop::prepare<>(better));
+}
+
+} // namespace varve
+
+// ---- varve/graph/compile.hpp
+namespace varve {
+
+namespace detail {
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !(t.requires_grad() && is_grad_enabled());
+}
+/// What a trace depends on of an argument.
+inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
+} // namespace detail
+
+/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see `compile`. Threads may share it; copies share what was made.
+template <class F>
+class compiled_function {
+public:
+  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
+
+  template <class... X>
+    requires(std::is_same_v<X, tensor> && ...)
+  auto operator()(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    std::shared_ptr<version const> v = find(x...);
+    if (!v) v = trace<Y>(x...);
+    for (auto const& t : v->captured)
+      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args in(x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    boxed_args const y = v->run(in);
+    int k = 0;
+    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+  }
+  /// Traces and plans for these arguments without running the program.
+  template <class... X>
+  void prepare(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!find(x...)) (void)trace<Y>(x...);
+  }
+  /// For how many sets of dtypes and sizes a program was made.
+  std::size_t versions() const {
+    detail::spin_lock::held const on(made_->lock);
+    return made_->all.size();
+  }
+
+private:
+  struct version {
+    std::vector<meta> arguments;
+    boxed_args captured;
+    fused_graph run;
+    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+  };
+  struct cache {
+    detail::spin_lock lock;
+    std::vector<std::shared_ptr<version const>> all;
+  };
+
+  template <class... X>
+  static bool fits(version const& v, X const&... x) {
+    if (v.arguments.size() != sizeof...(X)) return false;
+    [[maybe_unused]] std::size_t k = 0;
+    if (!(detail::same_kind(v.arguments[k++], x) && ...)) return false;
+    for (int c = 0; c < v.captured.size(); ++c)
+      if (!(v.run.arguments()[static_cast<std::ptrdiff_t>(sizeof...(X)) + c] == meta_of(v.captured[c]))) return false;
+    return true;
+  }
+  template <class... X>
+  std::shared_ptr<version const> find(X const&... x) const {
+    detail::spin_lock::held const on(made_->lock);
+    for (auto const& v : made_->all)
+      if (fits(*v, x...)) return v;
+    return nullptr;
+  }
+  template <class Y, class... X>
+  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+    boxed_args captured;
+    std::shared_ptr<void const> results;
+    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    detail::spin_lock::held const on(made_->lock);
+    for (auto& old : made_->all)
+      if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
+        old = v;
+        return v;
+      }
+    made_->all.push_back(v);
+    return v;
+  }
+
+  F f_;
+  std::shared_ptr<cache> made_;
+};
+
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
+/// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
+/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+template <class F>
+auto compile(F f) {
+  return compiled_function<F>(std::move(f));
+}
+/// ... and makes the program for these arguments at once.
+template <class F, class... X>
+  requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
+auto compile(F f, X const&... x) {
+  compiled_function<F> r(std::move(f));
+  r.prepare(x...);
+  return r;
+}
+
+} // namespace varve
+
+// ---- varve/graph/equal.hpp
+namespace varve {
+
+namespace detail {
+/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
+struct matching {
+  graph_view const &a, &b;
+  list<int> to, from, todo{};
+
+  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+
+  /// Takes two nodes for one; false when one of them has another partner already.
+  constexpr bool pair(int x, int y) {
+    int &p = to[x], &q = from[y];
+    if (p >= 0 || q >= 0) return p == y && q == x;
+    p = y, q = x;
+    todo.push_back(x);
+    return true;
+  }
+  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
+    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
+  }
+  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+
+  /// Two nodes without what they are computed from, which is paired.
+  constexpr bool alike(node const& x, node const& y) {
+    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
+    if (is_array_constant(x)) {
+      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
+      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+        if (!same_bits(p[e], q[e])) return false;
+    } else if (!same_bits(x.value, y.value)) {
+      return false;
+    }
+    for (int k = 0; k < x.count; ++k)
+      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
+    for (int k = 0; k < x.regions_count; ++k)
+      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
+    return true;
+  }
+  constexpr bool functions(region const& f, region const& g) {
+    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
+    for (int k = 0; k < f.inputs; ++k)
+      if (!pair(f.node_first + k, g.node_first + k)) return false;
+    for (int k = 0; k < f.result_count; ++k)
+      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
+    return true;
+  }
+  constexpr bool follow() {
+    while (!todo.empty()) {
+      int const x = todo.back();
+      todo.pop_back();
+      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
+/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
+/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
+/// compared in their order. Linear in the size of the graphs.
+constexpr bool equal(graph_view const& g, graph_view const& h) {
+  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
+  detail::matching m(g, h);
+  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
+  if (!m.follow()) return false;
+  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
+    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
+    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
+    if (x == 0 || y == 0) return x == y;
+    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
+  }
+}
+
+} // namespace varve
+
 // ---- varve/graph/linearize.hpp
 namespace varve {
 
@@ -18987,103 +20904,6 @@ auto linearize(F f, X const&... x) {
   boxed_args ordered;
   for (int k : l.captured()) ordered.push_back(constants[k]);
   return std::pair(y, linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}));
-}
-
-} // namespace varve
-
-// ---- varve/graph/print.hpp
-#include <cstdio>
-namespace varve {
-namespace detail {
-
-/// A number as short as it can be read back.
-VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15) return std::to_string(static_cast<long long>(x));
-  char text[40];
-  for (int digits = 6; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, x);
-    if (std::strtod(text, nullptr) == x) break;
-  }
-  return text;
-}
-
-/// `float32[8, 3]`; a plain `float32` for rank 0.
-VARVE_COLD inline std::string meta_text(meta const& m) { return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : ""); }
-
-/// The number in a placeholder or constant; of an array constant the elements, of many the first.
-VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
-  if (!is_array_constant(n)) return number_text(n.value);
-  constexpr index_t shown = 16;
-  std::string s = "[";
-  index_t const count = numel(n.out.sizes);
-  for (index_t e = 0; e < count && e < shown; ++e) s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
-  return s += count > shown ? ", ...]" : "]";
-}
-
-/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
-VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
-  std::string s = n.op->name;
-  s += '(';
-  char const* comma = "";
-  if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
-  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
-  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
-  return s += ')';
-}
-
-VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
-  region const& f = g.regions[r];
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
-    if (g.nodes[n].regions_count) s += " {";
-    s += '\n';
-    for (int k = 0; k < g.nodes[n].regions_count; ++k) {
-      if (k) s += indent + "} {\n";
-      print_region(s, g, g.nodes[n].regions_first + k, indent + "  ");
-    }
-    if (g.nodes[n].regions_count) s += indent + "}\n";
-  }
-  s += indent + "return";
-  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
-  s += '\n';
-}
-
-VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
-  region const& f = g.regions[r];
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    node const& nd = g.nodes[n];
-    bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
-    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
-    for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
-    s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
-    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
-    for (int k = 0; k < nd.regions_count; ++k) {
-      int const sub = nd.regions_first + k;
-      s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " + std::to_string(k) + "\";\n";
-      dot_region(s, g, sub, indent + "  ");
-      s += indent + "}\n";
-    }
-  }
-  for (int k = 0; k < f.result_count; ++k) {
-    std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
-    s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
-    s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
-  }
-}
-} // namespace detail
-
-/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
-VARVE_COLD inline std::string to_string(graph_view const& g) {
-  std::string s;
-  if (g.sizes.regions) detail::print_region(s, g, 0, "");
-  return s;
-}
-
-/// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
-VARVE_COLD inline std::string to_dot(graph_view const& g) {
-  std::string s = "digraph varve {\n  node [shape=plaintext];\n";
-  if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
-  return s + "}\n";
 }
 
 } // namespace varve
@@ -21005,6 +22825,47 @@ template <number A, number B>
 constexpr bool equal(A a, B b) {
   return a == b;
 }
+
+} // namespace varve
+
+// ---- varve/op/out.hpp
+namespace varve {
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
+  throw autograd_error((std::string("varve: ") + op + ": functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad; use the result of the operator, or no_grad").c_str());
+}
+/// The tensor that results are written to.
+class out_argument {
+public:
+  explicit out_argument(tensor const& t) : out_(t) {}
+  template <class Op, class... X>
+  tensor operator()(Op const& op, X const&... x) const {
+    using T = dependent<tensor, Op>;
+    constexpr char const* name = Op::op_name;
+    auto const tracked = [](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
+      else return false;
+    };
+    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
+    T const y = op(x...);
+    T const to = out_;
+    if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
+    if (category(y.dtype()) > category(to.dtype()))
+      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
+    if (to.sizes() == y.sizes()) copy_(to, y);
+    else set_(to, T(varve::to(y, to.dtype())));
+    return to;
+  }
+
+private:
+  tensor out_;
+};
+} // namespace detail
+
+/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Shape and dtype
+/// are as of in-place operators; `autograd_error` when gradients are recorded and an argument or `y` requires one (AG-17).
+inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
 
 } // namespace varve
 

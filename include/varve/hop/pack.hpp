@@ -70,7 +70,7 @@ constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
 }
 template <class... P>
 requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
-  auto const add = [&](boxed_args const& p) {
+  [[maybe_unused]] auto const add = [&](boxed_args const& p) {
     for (auto const& t : p) x.push_back(t);
   };
   (add(y), ...);
