@@ -15,7 +15,6 @@
 #include <varve/config.hpp>
 #include <varve/core/message.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
-#include <varve/export/emit_cpp.hpp>
 #include <varve/fwd.hpp>
 #include <varve/graph/compile.hpp>
 #include <varve/graph/equal.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 /// @file
 /// Graphs that are written as C++ by one program and compiled into another, which compares.
+#include <varve/export/emit_cpp.hpp>
 #include <varve/varve.hpp>
 
 #include <vector>

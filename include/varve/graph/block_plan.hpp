@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <algorithm>
 #include <varve/dispatch/table.hpp>
 #include <varve/graph/block_body.hpp>
 #include <varve/graph/block_kernel.hpp>
@@ -33,18 +32,23 @@ private:
     r.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
     int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) std::rotate(order + b.vector, order + b.vector + 1, order + b.rank);
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) move_last(order + b.vector, order + last);
     for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
     if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
     index_t volume = 1;
     for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
-    room = std::min(room, (volume + 15) / 16 * 16);
+    if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     r.tile = r.rank - 1;
     while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
-    r.chunk = std::max<index_t>(1, std::min(r.extent[r.tile], r.inner ? room / r.inner : 1));
+    r.chunk = r.inner ? room / r.inner : 1;
+    if (r.chunk > r.extent[r.tile]) r.chunk = r.extent[r.tile];
+    if (r.chunk < 1) r.chunk = 1;
     r.block = (r.chunk * r.inner + 15) / 16 * 16;
   }
 
+  static void move_last(int* from, int* to) {
+    for (; from < to; ++from) std::swap(from[0], from[1]);
+  }
   int access_of(int number) {
     access const& from = p.accesses[number];
     block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
@@ -176,7 +180,7 @@ private:
     for (int k = forever - 1; k >= 0; --k) {
       block_step const& s = r.steps[static_cast<std::size_t>(k)];
       if (last[static_cast<std::size_t>(s.out)] < 0) continue;
-      for (int q = 0; q < s.count; ++q) last[static_cast<std::size_t>(s.in[q])] = std::max(last[static_cast<std::size_t>(s.in[q])], k);
+      for (int q = 0; q < s.count; ++q) if (int& l = last[static_cast<std::size_t>(s.in[q])]; l < k) l = k;
     }
     index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
     index_t top = 0, constants = 0;
@@ -186,7 +190,8 @@ private:
       if (last[static_cast<std::size_t>(s.out)] < 0) continue;
       for (int q = 0; q < s.count; ++q) {
         block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
-        bool const again = std::find(s.in, s.in + q, s.in[q]) != s.in + q;
+        bool again = false;
+        for (int e = 0; e < q; ++e) again = again || s.in[e] == s.in[q];
         if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
       }
       block_value& v = r.values[static_cast<std::size_t>(s.out)];

@@ -33,7 +33,7 @@ VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
   index_t hungriest = 0;
   for (body const& b : p.bodies) {
     r->bodies.push_back(block_planner<>::plan(p, b));
-    hungriest = std::max(hungriest, r->bodies.back().scratch);
+    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
   }
   r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
   r->tables.resize(p.buffers.size());
