@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 #include <varve/graph/program.hpp>
+#include <varve/kernel/pointwise.hpp>
 #include <varve/kernel/reduce.hpp>
 #include <varve/value/tensor.hpp>
 
