@@ -12,6 +12,11 @@ inline edge const& gradient_edge_of(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return eager_history(t);
 }
+/// A value that is only the own of levels which did not record it, as seen below them.
+inline tensor const& where_recorded(tensor const& t) {
+  bool const constant = t.is_wrapped() && !t.history() && !t.extra().defined() && t.dim() == t.inner().dim();
+  return constant ? where_recorded(t.inner()) : t;
+}
 /// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
 template <class Targets>
 level_seen_again graph_level_of(Targets const& outputs) {
@@ -60,7 +65,9 @@ namespace autograd {
 struct target {
   edge at;
   tensor value;
-  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
+  target(tensor const& t) : value(detail::where_recorded(t)) { // NOLINT: a tensor is a target
+    if (value.requires_grad()) at = detail::gradient_edge_of(value);
+  }
   target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
 };
 /// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).

@@ -92,7 +92,7 @@ struct dynamic_level {
   /// that operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
-    if (mine(y) || !is_floating(y.dtype()) || y.is_number()) return;
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->is_dual_level) return;
     for (int i = 0; i < of.size(); ++i)
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
