@@ -7322,9 +7322,9 @@ void clear_results(index_t n, void* results) {
   for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
 }
 
-/// Folds a contiguous row of at least one batch in four accumulators.
+/// Folds a contiguous row of at least one batch in four accumulators. (Flattened: compilers leave the maximum a call.)
 template <class Fold, class T>
-T fold_batches(index_t n, T const* p) {
+__attribute__((flatten)) T fold_batches(index_t n, T const* p) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
   V const start(Fold::template identity<T>());
@@ -15657,103 +15657,6 @@ auto carry(F f) {
 
 } // namespace varve
 
-// ---- varve/graph/print.hpp
-#include <cstdio>
-namespace varve {
-namespace detail {
-
-/// A number as short as it can be read back.
-VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15) return std::to_string(static_cast<long long>(x));
-  char text[40];
-  for (int digits = 6; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, x);
-    if (std::strtod(text, nullptr) == x) break;
-  }
-  return text;
-}
-
-/// `float32[8, 3]`; a plain `float32` for rank 0.
-VARVE_COLD inline std::string meta_text(meta const& m) { return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : ""); }
-
-/// The number in a placeholder or constant; of an array constant the elements, of many the first.
-VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
-  if (!is_array_constant(n)) return number_text(n.value);
-  constexpr index_t shown = 16;
-  std::string s = "[";
-  index_t const count = numel(n.out.sizes);
-  for (index_t e = 0; e < count && e < shown; ++e) s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
-  return s += count > shown ? ", ...]" : "]";
-}
-
-/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
-VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
-  std::string s = n.op->name;
-  s += '(';
-  char const* comma = "";
-  if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
-  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
-  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
-  return s += ')';
-}
-
-VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
-  region const& f = g.regions[r];
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
-    if (g.nodes[n].regions_count) s += " {";
-    s += '\n';
-    for (int k = 0; k < g.nodes[n].regions_count; ++k) {
-      if (k) s += indent + "} {\n";
-      print_region(s, g, g.nodes[n].regions_first + k, indent + "  ");
-    }
-    if (g.nodes[n].regions_count) s += indent + "}\n";
-  }
-  s += indent + "return";
-  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
-  s += '\n';
-}
-
-VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
-  region const& f = g.regions[r];
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    node const& nd = g.nodes[n];
-    bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
-    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
-    for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
-    s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
-    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
-    for (int k = 0; k < nd.regions_count; ++k) {
-      int const sub = nd.regions_first + k;
-      s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " + std::to_string(k) + "\";\n";
-      dot_region(s, g, sub, indent + "  ");
-      s += indent + "}\n";
-    }
-  }
-  for (int k = 0; k < f.result_count; ++k) {
-    std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
-    s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
-    s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
-  }
-}
-} // namespace detail
-
-/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
-VARVE_COLD inline std::string to_string(graph_view const& g) {
-  std::string s;
-  if (g.sizes.regions) detail::print_region(s, g, 0, "");
-  return s;
-}
-
-/// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
-VARVE_COLD inline std::string to_dot(graph_view const& g) {
-  std::string s = "digraph varve {\n  node [shape=plaintext];\n";
-  if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
-  return s + "}\n";
-}
-
-} // namespace varve
-
 // ---- varve/graph/known.hpp
 namespace varve {
 
@@ -15820,6 +15723,103 @@ constexpr bool is_given(known k) { return k == known::placeholder || k == known:
 constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
 constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
 constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
+
+} // namespace varve
+
+// ---- varve/graph/rewrite.hpp
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+  }
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node n, int const* in) {
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node n) {
+    int const first = n.first;
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/graph/as_traced.hpp
+namespace varve {
+
+/// The same graph as the tracer of static values would have written it, which is what planning expects: every conversion of an elementwise operator's operands is a `to` (tensors
+/// convert inside of their operators, so that `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes.
+/// (A template only to cost nothing unless used.)
+template <class = void>
+graph as_traced(graph const& g) {
+  rewriter w(g);
+  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
+  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
+    node nd;
+    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
+    return w.append(nd, &in);
+  };
+  auto converted = [&](int n, dtype wanted) {
+    meta const m = w.to.nodes[n].out;
+    return m.type == wanted ? n : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[n];
+    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
+    if (nd.op == &handle<full_t>) {
+      int const v = converted(w.operand(nd, 0), nd.out.type);
+      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
+    }
+    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
+    op_table const* const table = ops::find(nd.op->name);
+    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    meta x[2];
+    number[n] = 1;
+    for (int k = 0; k < nd.count; ++k) {
+      int const from = g.edges[nd.first + k];
+      number[n] = number[n] && number[from];
+      if (k < conditions || k - conditions > 1) continue;
+      x[k - conditions] = g.nodes[from].out;
+      x[k - conditions].number = number[from] != 0;
+    }
+    dtype type = nd.out.type; // of comparisons it says nothing
+    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
+    int in[4];
+    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
+    return w.append(nd, in);
+  };
+  return w.run(each, [] {});
+}
 
 } // namespace varve
 
@@ -16000,2365 +16000,6 @@ private:
 
 } // namespace varve::loop
 
-// ---- varve/export/cpp_text.hpp
-/// @file
-/// Types, numbers and operators as C++ text.
-namespace varve::cpp {
-
-/// The C++ type of a dtype.
-constexpr char const* type_text(dtype t) {
-  switch (t) {
-  case dtype::bool_: return "bool";
-  case dtype::uint8: return "std::uint8_t";
-  case dtype::int32: return "std::int32_t";
-  case dtype::int64: return "std::int64_t";
-  case dtype::float32: return "float";
-  case dtype::float64: return "double";
-  default: refuse::dtype_is_not_supported("emit_cpp", name(t));
-  }
-}
-/// A number as a literal of a dtype, which is read back to the bit.
-VARVE_COLD inline std::string literal(dtype t, double x) {
-  if (t == dtype::bool_) return x != 0 ? "true" : "false";
-  if (!is_floating(t)) return varve::detail::number_text(x);
-  std::string const type = type_text(t);
-  if (x != x) return "std::numeric_limits<" + type + ">::quiet_NaN()";
-  if (x - x != 0) return (x < 0 ? "-" : "") + ("std::numeric_limits<" + type + ">::infinity()");
-  std::string s = x == 0 && 1 / x < 0 ? "-0" : varve::detail::number_text(t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x);
-  if (s.find_first_of(".e") == std::string::npos) s += ".0";
-  return t == dtype::float32 ? s + "f" : s;
-}
-
-/// How the call of an elementwise operator is written: `$0`, `$1`, `$2` are its operands, `$T` the type that it computes in.
-struct operator_text {
-  std::string_view name, text;
-};
-/// Arithmetic that floating types and batches have as C++ operators.
-inline constexpr operator_text infix[] = {{"add", "$0 + $1"}, {"sub", "$0 - $1"}, {"mul", "$0 * $1"}, {"div", "$0 / $1"}, {"neg", "-$0"}};
-/// Operators that are the function of varve/kernel of the same name.
-inline constexpr std::string_view functions[] = {"add", "sub", "mul", "neg", "abs", "sign", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "where", "maximum", "minimum", "floor", "ceil", "trunc", "round",
-                                                 "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "sqrt", "reciprocal", "pow", "fmod", "remainder", "floor_divide"};
-/// Others.
-inline constexpr operator_text others[] = {{"relu", "kernel::maximum($0, $T(0))"}, {"square", "$0 * $0"}, {"isfinite", "kernel::eq($0 - $0, $T(0))"}};
-
-/// The text of an operator on values of dtype `t`, or on batches; empty when there is none. Integers go through the kernels, in which they wrap.
-VARVE_COLD inline std::string text_of_operator(std::string_view name, dtype t, bool batches, int operands) {
-  if (batches || is_floating(t))
-    for (operator_text const& o : infix)
-      if (o.name == name) return std::string(o.text);
-  for (operator_text const& o : others)
-    if (o.name == name) return std::string(o.text);
-  for (std::string_view f : functions)
-    if (f == name) {
-      std::string s = "kernel::" + std::string(f) + "(";
-      for (int k = 0; k < operands; ++k) s += (k ? ", $" : "$") + std::to_string(k);
-      return s + ")";
-    }
-  return {};
-}
-
-/// Replaces `$k` by operand k, and `$T` by a type. An operand that is no name is put in parentheses.
-template <class Operand>
-VARVE_COLD std::string filled_in(std::string const& text, std::string const& type, Operand const& operand) {
-  std::string s;
-  for (std::size_t k = 0; k < text.size(); ++k) {
-    if (text[k] != '$') s += text[k];
-    else if (text[++k] == 'T') s += type;
-    else s += operand(text[k] - '0');
-  }
-  return s;
-}
-
-/// Text that is written line by line.
-class writer {
-public:
-  std::string text;
-  void line(std::string const& s) { text += s.empty() ? "\n" : std::string(static_cast<std::size_t>(depth_) * 2, ' ') + s + "\n"; }
-  void open(std::string const& s) { line(s), ++depth_; }
-  void indent() { ++depth_; }
-  void close(std::string const& s = "}") { --depth_, line(s); }
-
-private:
-  int depth_ = 0;
-};
-
-} // namespace varve::cpp
-
-// ---- varve/export/cpp_loops.hpp
-namespace varve::cpp {
-
-/// Names of buffers in the text: arguments `x0`, results `y0`, array constants `c5` and temporaries `t7` by their node.
-VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
-  loop::buffer const& b = p.buffers[k];
-  if (b.where == loop::place::argument) return "x" + std::to_string(b.number);
-  if (b.where == loop::place::result) return "y" + std::to_string(b.number);
-  if (b.node < 0) return "s" + std::to_string(k);
-  return (b.where == loop::place::constant ? "c" : "t") + std::to_string(b.node);
-}
-inline std::string text(index_t n) { return std::to_string(n); }
-
-/// Writes one loop nest of a program: the loops that `fuse` would make of it, in C++. A body without a SIMD dimension computes each value in its own type, others in batches.
-class loop_writer {
-public:
-  /// Writes loop nest `b` of program `p`.
-  VARVE_COLD static void write(writer& out, loop::program const& p, loop::body const& b) {
-    loop_writer w{out, p, b};
-    w.find_used();
-    w.level(0, false);
-  }
-
-private:
-  writer& out;
-  loop::program const& p;
-  loop::body const& b;
-  bool batches;
-  dtype lane_type;
-  std::string lane, V; // the element type of batches and, in text, the batch
-  std::vector<std::string> fixed, now;
-  std::vector<char> used_fixed, used_now;
-  std::vector<int> taken; // nodes whose names are in use
-
-  loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
-      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
-    fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
-    used_fixed.resize(fixed.size()), used_now.resize(now.size());
-  }
-  loop::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
-  loop::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
-  loop::step const& step_of(int s) const { return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s)); }
-  loop::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
-  std::string const& value(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
-  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.slots[s.args + k]; }
-
-  void find_used() {
-    auto use = [&](int s) { (s >= 0 ? used_now[static_cast<std::size_t>(s)] : used_fixed[static_cast<std::size_t>(~s)]) = 1; };
-    for (int k = 0; k < b.sink_count; ++k) {
-      use(sink(k).a);
-      if (sink(k).product) use(sink(k).b);
-    }
-    auto sweep = [&](std::vector<char>& used, auto step) {
-      for (std::size_t k = used.size(); k-- > 0;)
-        for (int q = 0; used[k] && q < step(k).count; ++q) use(operand(step(k), q));
-    };
-    sweep(used_now, [&](std::size_t k) -> loop::step const& { return now_step(k); });
-    sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
-  }
-  /// An affine function of the loop indices.
-  std::string index(loop::access const& a) const {
-    std::string s;
-    for (int l = 0; l < b.rank; ++l)
-      if (a.stride[l] != 0 && b.extent[l] != 1) s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
-    if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + text(a.offset);
-    return s;
-  }
-  std::string element(loop::access const& a) const { return buffer_name(p, a.buffer) + "[" + index(a) + "]"; }
-  std::string pointer(loop::access const& a) const {
-    std::string const i = index(a);
-    return buffer_name(p, a.buffer) + (i == "0" ? "" : " + " + i);
-  }
-  index_t stride(loop::access const& a) const { return batches ? a.stride[b.vector] : 0; }
-
-  std::string loaded(loop::step const& s) const {
-    loop::access const& a = p.accesses[s.access];
-    dtype const t = p.buffers[a.buffer].type;
-    if (!batches) return element(a);
-    if (stride(a) == 0) return V + "(" + (t == lane_type ? element(a) : "static_cast<" + lane + ">(" + element(a) + ")") + ")";
-    if (stride(a) == 1 && t == lane_type) return "kernel::load(" + pointer(a) + ", live)";
-    return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
-  }
-  std::string counted(loop::step const& s) const {
-    loop::access const& a = p.accesses[s.access];
-    std::string const type = batches ? lane : type_text(s.count ? dtype::int64 : s.type);
-    std::string i = "static_cast<" + type + ">(" + index(a) + ")";
-    if (batches) i = stride(a) ? "kernel::ramp<" + lane + ">(" + i + ", " + text(stride(a)) + ")" : V + "(" + i + ")";
-    if (s.count == 0) return i;
-    return batches ? "kernel::from_mask<" + lane + ">(" + value(s.in[0]) + " == " + i + ")" : value(s.in[0]) + " == " + i;
-  }
-  std::string converted(loop::step const& s) const {
-    std::string const x = value(s.in[0]);
-    if (!batches) return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
-    if (s.type == s.from || s.from == dtype::bool_ || s.type == dtype::float64 || (is_floating(s.type) && lane_type == dtype::float32)) return x;
-    if (s.type == dtype::bool_) return "kernel::ne(" + x + ", " + V + "(0))";
-    return "kernel::through<" + std::string(type_text(s.type)) + ">(" + x + ")";
-  }
-  std::string product_sum(std::string const& a, std::string const& b_, std::string const& c, dtype t, bool minus = false) const {
-    if (batches) return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
-    return combined(minus ? "sub" : "add", c, combined("mul", a, b_, t), t);
-  }
-  std::string combined(char const* op, std::string const& x, std::string const& y, dtype t) const {
-    return filled_in(text_of_operator(op, t, batches, 2), "", [&](int k) { return k ? y : x; });
-  }
-  /// Many terms: two partial results, each of every other term.
-  std::string gathered(loop::step const& s) const {
-    bool const dot = s.kind == loop::step_kind::dot;
-    char const* const op = s.kind == loop::step_kind::greatest ? "maximum" : s.kind == loop::step_kind::least ? "minimum" : "add";
-    int const terms = dot ? s.count / 2 : s.count;
-    std::string part[2];
-    for (int k = 0; k < terms; ++k) {
-      std::string& r = part[k % 2];
-      if (dot) {
-        std::string const &x = value(operand(s, 2 * k)), &y = value(operand(s, 2 * k + 1));
-        r = r.empty() ? combined("mul", x, y, s.type) : product_sum(x, y, r, s.type);
-      } else {
-        std::string const& x = value(operand(s, k));
-        r = r.empty() ? x : combined(op, r, x, s.type);
-      }
-    }
-    if (terms == 0) return batches ? V + "(0)" : literal(s.type, 0);
-    return terms == 1 ? part[0] : combined(op, part[0], terms > 3 ? "(" + part[1] + ")" : part[1], s.type);
-  }
-  std::string computed(loop::step const& s) const {
-    using enum loop::step_kind;
-    switch (s.kind) {
-    case none: // a field of a record
-    case load:
-    case records: return loaded(s);
-    case constant: return batches ? V + "(" + literal(lane_type, s.value) + ")" : literal(s.type, s.value);
-    case loop::step_kind::index: return counted(s);
-    case convert: return converted(s);
-    case fma:
-    case fnma: return product_sum(value(s.in[0]), value(s.in[1]), value(s.in[2]), s.type, s.kind == fnma);
-    case sum:
-    case greatest:
-    case least:
-    case dot: return gathered(s);
-    default: break;
-    }
-    dtype const t = step_of(operand(s, s.count - 1)).type;
-    std::string const form = text_of_operator(s.op->name, t, batches, s.count);
-    if (form.empty())
-      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel of this name in varve/kernel, which emitted code could call; write it in other operators").c_str());
-    return filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
-  }
-  void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      loop::step const& s = p.steps[first + static_cast<int>(k)];
-      if (!used[k]) continue;
-      int again = 0;
-      for (int n : taken) again += n == s.node;
-      taken.push_back(s.node);
-      names[k] = "v" + text(s.node) + (again ? "_" + text(again) : "");
-      out.line((batches ? V : std::string(type_text(s.type))) + " const " + names[k] + " = " + computed(s) + ";");
-    }
-  }
-
-  static char const* fold(loop::sink const& s) { return s.kind == loop::sink_kind::sum ? "add" : s.kind == loop::sink_kind::greatest ? "maximum" : "minimum"; }
-  dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
-  std::string neutral(loop::sink const& s, dtype t) const {
-    std::string const limits = "std::numeric_limits<" + std::string(type_text(t)) + ">::";
-    if (s.kind == loop::sink_kind::sum) return literal(t, 0);
-    if (is_floating(t)) return (s.kind == loop::sink_kind::greatest ? "-" : "") + limits + "infinity()";
-    return limits + (s.kind == loop::sink_kind::greatest ? "lowest()" : "max()");
-  }
-  std::string as(dtype t, dtype from, std::string const& x) const { return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")"; }
-  /// `r` with the value of a sink folded in.
-  std::string folded(loop::sink const& s, std::string const& r) const {
-    dtype const t = batches ? lane_type : target_type(s);
-    auto in = [&](int slot) { return batches ? value(slot) : as(t, step_of(slot).type, value(slot)); };
-    if (s.product) return product_sum(in(s.a), in(s.b), r, t);
-    return combined(fold(s), r, in(s.a), t);
-  }
-  std::string across(loop::sink const& s, std::string const& x) const {
-    if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
-    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) + "(a, b); })";
-  }
-  void assign(loop::sink const& s, std::string const& x) { out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), batches ? lane_type : target_type(s), x) + ";"); }
-  void store(loop::sink const& s, std::string const& x) {
-    loop::access const& a = p.accesses[s.access];
-    if (stride(a) == 1 && target_type(s) == lane_type) out.line("kernel::store(" + pointer(a) + ", " + x + ", live);");
-    else out.line("kernel::store_strided(" + pointer(a) + ", " + text(stride(a)) + ", " + x + ", live);");
-  }
-  std::string stored(loop::sink const& s) const {
-    loop::access const& a = p.accesses[s.access];
-    if (stride(a) == 1 && target_type(s) == lane_type) return "kernel::load(" + pointer(a) + ", live)";
-    return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
-  }
-  void leave(int k) {
-    loop::sink const& s = sink(k);
-    std::string const acc = "r" + text(k);
-    if (s.kind == loop::sink_kind::store) {
-      if (batches) store(s, value(s.a));
-      else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
-    } else if (s.level >= 0) {
-      out.line(acc + " = " + (batches && b.vector >= s.level ? "kernel::keep(" + folded(s, acc) + ", " + acc + ", live)" : folded(s, acc)) + ";");
-    } else if (!batches) {
-      assign(s, folded(s, element(p.accesses[s.access])));
-    } else if (stride(p.accesses[s.access]) == 0) {
-      std::string const none = V + "(" + neutral(s, lane_type) + ")";
-      std::string const old = target_type(s) == lane_type ? element(p.accesses[s.access]) : "static_cast<" + lane + ">(" + element(p.accesses[s.access]) + ")";
-      assign(s, combined_scalar(s, old, across(s, "kernel::keep(" + folded(s, none) + ", " + none + ", live)")));
-    } else {
-      store(s, folded(s, stored(s)));
-    }
-  }
-  std::string combined_scalar(loop::sink const& s, std::string const& x, std::string const& y) const {
-    return filled_in(text_of_operator(fold(s), lane_type, false, 2), "", [&](int k) { return k ? y : x; });
-  }
-  void finish(int k) {
-    loop::sink const& s = sink(k);
-    std::string const acc = "r" + text(k), there = element(p.accesses[s.access]);
-    if (!batches) {
-      assign(s, s.accumulate ? combined(fold(s), there, acc, target_type(s)) : acc);
-    } else if (b.vector >= s.level) {
-      std::string const old = target_type(s) == lane_type ? there : "static_cast<" + lane + ">(" + there + ")";
-      assign(s, s.accumulate ? combined_scalar(s, old, across(s, acc)) : across(s, acc));
-    } else {
-      store(s, s.accumulate ? combined(fold(s), stored(s), acc, lane_type) : acc);
-    }
-  }
-  void level(int l, bool within) {
-    auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
-    for (int k = 0; k < b.sink_count; ++k)
-      if (accumulates(k)) {
-        if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
-        else out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " + neutral(sink(k), target_type(sink(k))) + ";");
-      }
-    if (l == b.rank - 1) steps(fixed, used_fixed, b.fixed_first);
-    if (l == b.rank) {
-      steps(now, used_now, b.step_first);
-      for (int k = 0; k < b.sink_count; ++k) leave(k);
-    } else if (l == b.vector) {
-      out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">([&](index_t i" + text(l) + ", auto live) {");
-      level(l + 1, true);
-      out.close("});");
-    } else {
-      out.open("for (index_t i" + text(l) + " = 0; i" + text(l) + " < " + text(b.extent[l]) + "; ++i" + text(l) + ") {");
-      level(l + 1, within);
-      out.close();
-    }
-    for (int k = 0; k < b.sink_count; ++k)
-      if (accumulates(k)) finish(k);
-  }
-};
-
-} // namespace varve::cpp
-
-// ---- varve/export/cpp_calls.hpp
-namespace varve::cpp {
-
-/// Writes the stages of a program that are no loop nest: products of matrices as calls of their kernel, what addresses memory by values as plain loops.
-class call_writer {
-public:
-  /// Writes a `matmul` or `call` stage.
-  VARVE_COLD static void write(writer& out, loop::program const& p, loop::stage const& s) {
-    call_writer const w(out, p, s);
-    switch (w.c.what) {
-    case known::mm: return w.product();
-    case known::slice_backward: return w.slice_backward();
-    case known::gather: return w.gather();
-    case known::scatter_add: return w.scatter_add();
-    case known::argmax: return w.argmax();
-    default: refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + w.c.op->name + " cannot be written as a loop; call it outside of the graph").c_str());
-    }
-  }
-
-private:
-  writer& out;
-  loop::call_info const& c;
-  std::string y, a, b, d; // names: result and operands
-
-  call_writer(writer& out_, loop::program const& p, loop::stage const& s) : out(out_), c(p.calls[s.number]), y(buffer_name(p, s.out)), a(buffer_name(p, s.in[0])) {
-    if (s.in[1] >= 0) b = buffer_name(p, s.in[1]);
-    if (s.in[2] >= 0) d = buffer_name(p, s.in[2]);
-  }
-
-  /// Opens a loop over each dimension, `i0`, `i1`, ...
-  void open(dims const& sizes) const {
-    for (int k = 0; k < sizes.n; ++k) out.open("for (index_t i" + text(k) + " = 0; i" + text(k) + " < " + text(sizes[k]) + "; ++i" + text(k) + ") {");
-  }
-  void close(dims const& sizes) const {
-    for (int k = 0; k < sizes.n; ++k) out.close();
-  }
-  /// The element number at the loop indices; in dimension `axis` the index is `there`.
-  static std::string at(dims const& sizes, index_t axis = -1, std::string const& there = "") {
-    dims const strides = contiguous_strides(sizes);
-    std::string s;
-    for (int k = 0; k < sizes.n; ++k)
-      if (sizes[k] != 1) s += (s.empty() ? "" : " + ") + (strides[k] == 1 ? "" : text(strides[k]) + " * ") + (k == axis ? there : "i" + text(k));
-    return s.empty() ? "0" : s;
-  }
-  void product() const {
-    int const rank = c.out.sizes.n;
-    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
-    std::string const type = type_text(c.out.type);
-    auto operand = [&](std::string const& name, index_t size) { return count > 1 ? name + " + " + text(size) + " * e" : name; };
-    std::string const x = operand(a, m * k), w = operand(b, k * n), z = operand(y, m * n);
-    if (count > 1) out.open("for (index_t e = 0; e < " + text(count) + "; ++e) {");
-    if (is_floating(c.out.type) && m * k * n <= 1 << 18) {
-      out.line("kernel::matmul_fixed<" + type + ", " + text(m) + ", " + text(k) + ", " + text(n) + (ta || tb ? std::string(", ") + (ta ? "true" : "false") + (tb ? ", true" : "") : "") + ">(" + x + ", " + w + ", " + z + ");");
-    } else {
-      auto matrix = [](std::string const& name, index_t row, index_t col) { return "{" + name + ", " + text(row) + ", " + text(col) + "}"; };
-      out.line("kernel::matmul<" + type + ">(" + text(m) + ", " + text(n) + ", " + text(k) + ", " + matrix(x, ta ? 1 : k, ta ? m : 1) + ", " + matrix(w, tb ? 1 : n, tb ? k : 1) + ", " + matrix(z, n, 1) + ");");
-    }
-    if (count > 1) out.close();
-  }
-  void slice_backward() const {
-    int const axis = static_cast<int>(c.at[1][0]);
-    out.line("for (index_t e = 0; e < " + text(numel(c.out.sizes)) + "; ++e) " + y + "[e] = 0;");
-    open(c.in[0].sizes);
-    out.line(y + "[" + at(c.out.sizes, axis, "(" + text(c.at[1][1]) + " + " + text(c.at[1][3]) + " * i" + text(axis) + ")") + "] = " + a + "[" + at(c.in[0].sizes) + "];");
-    close(c.in[0].sizes);
-  }
-  std::string picked(dims const& sizes) const { return "static_cast<index_t>(" + b + "[" + at(sizes) + "])"; }
-  void gather() const {
-    open(c.out.sizes);
-    out.line(y + "[" + at(c.out.sizes) + "] = " + a + "[" + at(c.in[0].sizes, c.at[0][0], picked(c.out.sizes)) + "];");
-    close(c.out.sizes);
-  }
-  void scatter_add() const {
-    out.line("for (index_t e = 0; e < " + text(numel(c.out.sizes)) + "; ++e) " + y + "[e] = " + a + "[e];");
-    open(c.in[1].sizes);
-    std::string const there = y + "[" + at(c.out.sizes, c.at[0][0], picked(c.in[1].sizes)) + "]";
-    out.line(there + " = kernel::add(" + there + ", " + d + "[" + at(c.in[2].sizes) + "]);");
-    close(c.in[1].sizes);
-  }
-  void argmax() const {
-    dims const& s = c.in[0].sizes;
-    int const axis = static_cast<int>(c.at[0][0]);
-    dims others;
-    for (int k = 0; k < s.n; ++k)
-      if (k != axis) others.push_back(s[k]);
-    std::string const i = "i" + text(axis);
-    for (int k = 0; k < s.n; ++k)
-      if (k != axis) out.open("for (index_t i" + text(k) + " = 0; i" + text(k) + " < " + text(s[k]) + "; ++i" + text(k) + ") {");
-    std::string result; // the element number without the axis
-    dims const strides = contiguous_strides(others);
-    for (int k = 0, o = 0; k < s.n; ++k)
-      if (k != axis) result += (result.empty() ? "" : " + ") + (strides[o] == 1 ? "" : text(strides[o]) + " * ") + "i" + text(k), ++o;
-    out.line("index_t best = 0;");
-    out.open("for (index_t " + i + " = 1; " + i + " < " + text(s[axis]) + "; ++" + i + ") {");
-    std::string const here = a + "[" + at(s) + "]", greatest = a + "[" + at(s, axis, "best") + "]";
-    out.line("if (" + here + " > " + greatest + (is_floating(c.in[0].type) ? " || (" + here + " != " + here + " && " + greatest + " == " + greatest + ")" : "") + ") best = " + i + ";"); // NaN is greatest
-    out.close();
-    out.line(y + "[" + (result.empty() ? "0" : result) + "] = best;");
-    close(others);
-  }
-};
-
-} // namespace varve::cpp
-
-// ---- varve/graph/rewrite.hpp
-namespace varve {
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
-  }
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node n, int const* in) {
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node n) {
-    int const first = n.first;
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
-    if (is_array_constant(n)) detail::take_constants(to, from, n);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
-
-} // namespace varve
-
-// ---- varve/graph/as_traced.hpp
-namespace varve {
-
-/// The same graph as the tracer of static values would have written it, which is what planning expects: every conversion of an elementwise operator's operands is a `to` (tensors
-/// convert inside of their operators, so that `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes.
-/// (A template only to cost nothing unless used.)
-template <class = void>
-graph as_traced(graph const& g) {
-  rewriter w(g);
-  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
-  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
-    node nd;
-    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
-    return w.append(nd, &in);
-  };
-  auto converted = [&](int n, dtype wanted) {
-    meta const m = w.to.nodes[n].out;
-    return m.type == wanted ? n : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
-  };
-  auto each = [&](int n) {
-    node const& nd = g.nodes[n];
-    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
-    if (nd.op == &handle<full_t>) {
-      int const v = converted(w.operand(nd, 0), nd.out.type);
-      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
-    }
-    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
-    op_table const* const table = ops::find(nd.op->name);
-    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
-    meta x[2];
-    number[n] = 1;
-    for (int k = 0; k < nd.count; ++k) {
-      int const from = g.edges[nd.first + k];
-      number[n] = number[n] && number[from];
-      if (k < conditions || k - conditions > 1) continue;
-      x[k - conditions] = g.nodes[from].out;
-      x[k - conditions].number = number[from] != 0;
-    }
-    dtype type = nd.out.type; // of comparisons it says nothing
-    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
-    int in[4];
-    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
-    return w.append(nd, in);
-  };
-  return w.run(each, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/graph/cse.hpp
-namespace varve {
-
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
-/// Equal nodes are found by hash: expected constant work per node.
-constexpr graph cse(graph const& g) {
-  rewriter w(g);
-  std::size_t slots = 16;
-  while (slots < 2 * g.nodes.size()) slots *= 2;
-  list<int> table(slots, -1);
-  list<std::size_t> used;
-  list<known> const what = identify(g);
-  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
-  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
-  auto start = [&] { // operations of one region are not visible in another
-    for (std::size_t s : used) table[s] = -1;
-    used.clear();
-  };
-  auto each = [&](int n) {
-    node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    op_kind const kind = nd.op->kind;
-    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    bool const data = what[static_cast<std::size_t>(n)] == known::data;
-    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
-    index_t const count = data ? numel(nd.out.sizes) : 0;
-    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
-    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
-    for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    known const k_ = what[static_cast<std::size_t>(n)];
-    bool const commutes = k_ == known::add || k_ == known::mul;
-    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
-    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
-    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
-    for (int k = 0; k < nd.at.count; ++k)
-      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
-    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
-    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
-      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
-      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
-      int const* in = w.to.edges.data() + o.first;
-      if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
-      else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
-      if (same) return table[s];
-    }
-    used.push_back(s);
-    return table[s] = w.copy(nd);
-  };
-  return w.run(each, start);
-}
-
-} // namespace varve
-
-// ---- varve/graph/dce.hpp
-namespace varve {
-
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
-constexpr graph dce(graph const& g) {
-  list<char> live(g.nodes.size(), 0);
-  for (int r : g.results) live[static_cast<std::size_t>(r)] = 1;
-  for (std::size_t n = g.nodes.size(); n-- > 0;) {
-    node const& nd = g.nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])] = 1;
-  }
-  rewriter w(g);
-  return w.run([&](int n) { return live[static_cast<std::size_t>(n)] ? w.copy(g.nodes[static_cast<std::size_t>(n)]) : -1; }, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/graph/fold.hpp
-namespace varve {
-namespace detail {
-
-/// State of `fold`: what is known of the nodes made so far.
-struct folder {
-  graph const& g;
-  rewriter w;
-  list<known> what;       // of the old nodes
-  list<known> made{};     // of the new nodes
-  list<char> splat{};     // every element of the new node is `value`
-  list<double> value{};
-  op_handle const* expand = nullptr;
-  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
-
-  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
-    for (std::size_t n = 0; n < what.size(); ++n) {
-      if (what[n] == known::add) add_ = g.nodes[n].op;
-      if (what[n] == known::sub) sub_ = g.nodes[n].op;
-      if (what[n] == known::neg) neg_ = g.nodes[n].op;
-      if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
-    }
-  }
-  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
-  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
-  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
-  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
-  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
-  /// The very bits: 0 and -0 differ.
-  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
-
-  constexpr int add(node const& n, int const* in, known k) {
-    int const id = w.append(n, in);
-    made.push_back(k);
-    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
-    splat.push_back(constant_ || same);
-    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
-    return id;
-  }
-  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
-  constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 && !expand) return -1;
-    node c;
-    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
-    int const id = add(c, nullptr, known::constant);
-    if (m.sizes.n == 0) return id;
-    node e;
-    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
-    return add(e, &id, known::expand);
-  }
-  /// A binary operator in place of `nd`.
-  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
-    int const in[] = {a, b};
-    nd.op = op, nd.count = 2;
-    return add(nd, in, k);
-  }
-  /// Whether two nodes are one or will be: the same operator on the same operands.
-  constexpr bool equal(int a, int b) const {
-    if (a == b) return true;
-    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
-    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
-    return same;
-  }
-  constexpr int negated(node nd, int a) {
-    nd.op = neg_, nd.count = 1;
-    return add(nd, &a, known::neg);
-  }
-  constexpr int visit(int n);
-  constexpr int arithmetic(node const& nd, known k, int const* in);
-  constexpr int view(node nd, known k, int const* in);
-
-  static constexpr index_t few = 64; // elements of a constant that the compiler computes
-  constexpr bool evaluates(node const& nd, known k, int const* in) const;
-  constexpr int evaluated(node const& nd, known k, int const* in);
-};
-
-/// Is a node an operator on constants, one of them an array, and little work?
-constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
-  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
-  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
-  bool any = false;
-  for (int e = 0; e < nd.count; ++e) {
-    if (kind(in[e]) == known::data) any = true;
-    else if (!is_splat(in[e])) return false;
-  }
-  if (!any || nd.count > 3) return false;
-  for (index_t d : nd.out.sizes)
-    if (is_symbol(d)) return false;
-  return numel(nd.out.sizes) <= few;
-}
-/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
-constexpr int folder::evaluated(node const& nd, known k, int const* in) {
-  dims const& s = nd.out.sizes;
-  dims const strides = contiguous_strides(s);
-  list<double> result;
-  bool same = true;
-  for (index_t e = 0; e < numel(s); ++e) {
-    double x[4]{};
-    for (int q = 0; q < nd.count; ++q) {
-      dims const& a = at(in[q]).out.sizes;
-      dims const as = contiguous_strides(a);
-      index_t from = k == known::reshape ? e : 0;
-      for (int d = 0; d < s.n && k != known::reshape; ++d) {
-        index_t const i = e / strides[d] % s[d];
-        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
-        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
-      }
-      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
-      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
-    }
-    double y = x[0];
-    if (k == known::add) y = x[0] + x[1];
-    else if (k == known::sub) y = x[0] - x[1];
-    else if (k == known::mul) y = x[0] * x[1];
-    else if (k == known::neg) y = -x[0];
-    else if (k == known::cheap) y = nd.op->lane_f64(x);
-    else if (k == known::div) {
-      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
-      y = x[0] / x[1];
-    }
-    if (k <= known::convert) {
-      if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
-      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
-      else y = static_cast<double>(static_cast<index_t>(y));
-    }
-    result.push_back(y);
-    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
-  }
-  if (same && !result.empty())
-    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
-  node c;
-  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
-  for (double y : result) w.to.constants.push_back(y);
-  return add(c, nullptr, known::data);
-}
-
-/// Simplifications that keep every IEEE result; -1 for none.
-constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
-  auto keeps = [&](int a) { return at(a).out == nd.out; };
-  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
-  bool const number = is_floating(nd.out.type);
-  if (is_splat(a) && is_splat(b) && number) {
-    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
-    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
-    if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
-    if (k == known::add) return splatted(nd.out, round_to(nd.out.type, x + y));
-    if (k == known::sub) return splatted(nd.out, round_to(nd.out.type, x - y));
-    if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
-    if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
-    if (k == known::neg) return splatted(nd.out, -x);
-  }
-  if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
-  if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
-  if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
-  if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
-  if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
-  if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
-  if (k == known::neg && kind(a) == known::neg) return input(a, 0);
-  // Signs move outwards, where they vanish into additions: exact, zeros included.
-  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
-    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
-  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
-  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
-  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
-  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
-  return -1;
-}
-
-/// Views of views, and views that change nothing; -1 for none.
-constexpr int folder::view(node nd, known k, int const* in) {
-  int const a = in[0];
-  if (k == known::permute) {
-    dims perm = nd.at[0];
-    int from = a;
-    if (kind(a) == known::permute) {
-      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
-      from = input(a, 0);
-    }
-    bool same = true;
-    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
-    if (same) return from;
-    if (from == a) return -1;
-    nd.at = attributes(perm);
-    return add(nd, &from, k);
-  }
-  if (k == known::slice) {
-    dims const& s = nd.at[0];
-    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
-  }
-  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
-  if (kind(a) == k) {
-    int const from = input(a, 0);
-    if (at(from).out.sizes == nd.out.sizes) return from;
-    return add(nd, &from, k);
-  }
-  if (k == known::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
-  return -1;
-}
-
-constexpr int folder::visit(int n) {
-  node nd = g.nodes[static_cast<std::size_t>(n)];
-  known const k = what[static_cast<std::size_t>(n)];
-  list<int> in;
-  in.reserve(static_cast<std::size_t>(nd.count) + 1);
-  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
-  int same = -1;
-  if (k == known::data) take_constants(w.to, g, nd);
-  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
-  if (same >= 0) return same;
-  if (is_pointwise(k)) {
-    same = arithmetic(nd, k, in.data());
-    if (same >= 0) return same;
-    for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
-      int& o = in[static_cast<std::size_t>(e)];
-      if (kind(o) != known::expand) continue;
-      dims shape = at(input(o, 0)).out.sizes;
-      for (int q = 0; q < nd.count; ++q)
-        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
-      if (shape == nd.out.sizes) o = input(o, 0);
-    }
-  } else if (k == known::convert) {
-    if (at(in[0]).out.type == nd.out.type) return in[0];
-    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, round_to(nd.out.type, value[static_cast<std::size_t>(in[0])]));
-  } else if (k >= known::reshape && k <= known::slice) {
-    same = view(nd, k, in.data());
-  } else if (k == known::mm) { // a transposed operand is read transposed
-    dims flags = nd.at[0];
-    for (int e = 0; e < 2; ++e) {
-      int& o = in[static_cast<std::size_t>(e)];
-      if (kind(o) != known::permute) continue;
-      dims const& p = at(o).at[0];
-      bool swaps = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-      for (int d = 0; d + 2 < p.n; ++d) swaps = swaps && p[d] == d;
-      if (!swaps) continue;
-      o = input(o, 0);
-      flags[e] = !flags[e];
-    }
-    nd.at = attributes(flags);
-  }
-  return same >= 0 ? same : add(nd, in.data(), k);
-}
-} // namespace detail
-
-/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
-/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
-constexpr graph fold(graph const& g) {
-  detail::folder f(g);
-  return f.w.run([&](int n) { return f.visit(n); }, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/graph/optimize.hpp
-namespace varve {
-
-/// The fixed sequence of passes before planning: fold, merge equal operations, fold what became equal, drop the dead.
-constexpr graph optimize(graph const& g) {
-  graph const live = dce(g);
-  graph const folded = fold(live);
-  graph const merged = cse(folded);
-  return dce(merged);
-}
-
-} // namespace varve
-
-// ---- varve/graph/arena.hpp
-namespace varve::loop {
-
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
-constexpr void place_in_arena(program& p) {
-  struct life {
-    int from = -1, to = -1;
-    index_t begin = 0, end = 0;
-  };
-  list<life> lives(p.buffers.size(), life{});
-  auto touch = [&](int b, int s) {
-    if (b < 0) return;
-    life& l = lives[static_cast<std::size_t>(b)];
-    if (l.from < 0) l.from = s;
-    l.to = s;
-  };
-  for (std::size_t s = 0; s < p.stages.size(); ++s) {
-    stage const& st = p.stages[s];
-    int const now = static_cast<int>(s);
-    touch(st.out, now);
-    if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
-      call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
-      int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
-      touch(st.in[0], now);
-      for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
-      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
-      continue;
-    }
-    for (int b : st.in) touch(b, now);
-    if (st.kind != stage_kind::loops) continue;
-    body const& b = p.bodies[static_cast<std::size_t>(st.number)];
-    for (int part = 0; part < 2; ++part) {
-      int const first = part ? b.step_first : b.fixed_first, count = part ? b.step_count : b.fixed_count;
-      for (int k = first; k < first + count; ++k)
-        if (int const a = p.steps[static_cast<std::size_t>(k)].access; a >= 0) touch(p.accesses[static_cast<std::size_t>(a)].buffer, now);
-    }
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
-      touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
-  }
-  p.workspace = 0;
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    buffer& b = p.buffers[k];
-    life& mine = lives[k];
-    if (b.where != place::arena || mine.from < 0) continue;
-    index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
-    mine.begin = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      mine.begin = (mine.begin + unit - 1) / unit * unit;
-      mine.end = mine.begin + bytes;
-      for (std::size_t o = 0; o < p.buffers.size(); ++o) {
-        life const& other = lives[o];
-        bool const meets = o < k && p.buffers[o].where == place::arena && other.from >= 0 && other.from <= mine.to && mine.from <= other.to;
-        if (meets && other.begin < mine.end && mine.begin < other.end) mine.begin = other.end, moved = true;
-        if (moved) break;
-      }
-    }
-    b.number = mine.begin;
-    if (mine.end > p.workspace) p.workspace = mine.end;
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/unfold.hpp
-/// @file
-/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here, and
-/// `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain shift or zero.
-namespace varve::loop {
-
-/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
-struct axis_index {
-  int dim;
-  index_t offset, coef;
-  friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
-};
-
-/// One node at one index map.
-struct instance {
-  enum class form : unsigned char { value, alias, zero, load } as;
-  int node;
-  int map;  // first axis_index
-  int next; // further instance of the node
-  int args, count;
-};
-
-/// Part of an iteration space.
-struct box {
-  index_t lo[max_rank]{}, hi[max_rank]{};
-};
-
-/// Sizes without the ones: what an iteration space is.
-constexpr dims squeeze(dims const& s) {
-  dims r;
-  for (int k = 0; k < s.n; ++k)
-    if (s.v[k] != 1) r.push_back(s.v[k]);
-  return r;
-}
-
-/// What unfolding asks of the planner: nodes whose values are found in memory.
-struct facts {
-  graph const& g;
-  list<known> const& what;
-  list<char> const& stored;     // the node has a buffer
-  list<char> const& opaque;     // the node is never computed in a loop
-  list<int> const& group;       // of a stored node
-};
-
-struct unfolding {
-  facts const& f;
-  int group;      // stored nodes of this group are computed, not loaded
-  bool explore;   // follow all branches, without boxes
-  int self = -1;  // while exploring: the root itself
-  box range{};
-  list<int> head{};
-  list<axis_index> maps{};
-  list<instance> all{};
-  list<int> args{};
-  int highest = -1;
-  int cut_dim = -1; // set when the box must be split at cut_at
-  index_t cut_at = 0;
-
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1) {}
-
-  constexpr void clear() {
-    for (instance const& i : all) head.data()[i.node] = -1;
-    maps.clear(), all.clear(), args.clear();
-    highest = cut_dim = -1;
-  }
-  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
-
-  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
-  constexpr int demand(int n, axis_index const* m) {
-    dims const& s = f.g.nodes.data()[n].out.sizes;
-    axis_index mine[max_rank];
-    for (int k = 0; k < s.n; ++k)
-      if (s.v[k] != 1) mine[k] = m[k];
-      else mine[k] = {-1, 0, 0};
-    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
-    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
-      axis_index const* const at = maps.data() + known_ones[i].map;
-      bool same = true;
-      for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
-      if (same) return i;
-    }
-    int const id = static_cast<int>(all.size());
-    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
-    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id;
-    if (n > highest) highest = n;
-    return id;
-  }
-  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
-  static constexpr void identity(dims const& s, axis_index* m) {
-    int d = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] != 1) m[k] = {d++, 0, 1};
-      else m[k] = {-1, 0, 0};
-    }
-  }
-  constexpr bool is_identity(instance const& i, dims const& space) const {
-    dims const& s = sizes(i.node);
-    if (!(squeeze(s) == space)) return false;
-    axis_index m[max_rank]{};
-    identity(s, m);
-    for (int k = 0; k < s.n; ++k)
-      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
-    return true;
-  }
-  constexpr bool is_leaf(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    if (is_given(f.what[k]) || f.opaque[k]) return true;
-    return f.stored[k] && (explore ? n != self : f.group[k] != group);
-  }
-
-  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
-  constexpr void run() {
-    for (int n = highest; n >= 0 && cut_dim < 0; --n)
-      for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
-  }
-
-private:
-  constexpr void operand(int i, int n, axis_index const* m) {
-    int const a = demand(n, m);
-    args.push_back(a);
-    ++all.data()[i].count;
-  }
-  constexpr void expand(int i);
-  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
-  constexpr int inside(axis_index const& x, index_t from, index_t to) {
-    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
-    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
-    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    if (first >= from && last < to) return 1;
-    if (last < from || first >= to) return 0;
-    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
-    cut_dim = x.dim;
-    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
-    return -1;
-  }
-};
-
-constexpr void unfolding::expand(int i) {
-  int const n = all.data()[i].node;
-  node const& nd = f.g.nodes.data()[n];
-  int const* const in = f.g.edges.data() + nd.first;
-  auto input = [&](int k) { return in[k]; };
-  axis_index m[max_rank], o[max_rank];
-  axis_index const* const mine = maps.data() + all.data()[i].map;
-  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
-  int const rank = nd.out.sizes.n;
-  all.data()[i].args = static_cast<int>(args.size());
-  auto form = [&](instance::form x) { all.data()[i].as = x; };
-  if (is_leaf(n)) return form(instance::form::load);
-  known const what = f.what[static_cast<std::size_t>(n)];
-  switch (what) {
-  case known::constant:
-  case known::arange: return;
-  case known::permute:
-    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
-    operand(i, input(0), o);
-    return form(instance::form::alias);
-  case known::reshape: {
-    dims const& s = sizes(input(0));
-    if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
-    int at = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] == 1) continue;
-      while (nd.out.sizes.v[at] == 1) ++at;
-      o[k] = m[at++];
-    }
-    operand(i, input(0), o);
-    return form(instance::form::alias);
-  }
-  case known::slice: {
-    dims const& a = nd.at[0];
-    for (int k = 0; k < rank; ++k) o[k] = m[k];
-    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
-    o[a[0]].coef *= a[3];
-    operand(i, input(0), o);
-    return form(instance::form::alias);
-  }
-  case known::slice_backward: {
-    dims const& a = nd.at[1];
-    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-    if (in == 0) return form(instance::form::zero);
-    if (in < 0) return;
-    m[a[0]].offset -= a[1];
-    operand(i, input(0), m);
-    return form(instance::form::alias);
-  }
-  case known::cat: {
-    int const axis = static_cast<int>(nd.at[0][0]);
-    index_t at = 0;
-    for (int k = 0; k < nd.count; ++k) {
-      index_t const size = sizes(input(k))[axis];
-      int const within = explore ? 1 : inside(m[axis], at, at + size);
-      if (within < 0) return;
-      if (within) {
-        for (int q = 0; q < rank; ++q) o[q] = m[q];
-        o[axis].offset -= at;
-        operand(i, input(k), o);
-        if (!explore) return form(instance::form::alias);
-      }
-      at += size;
-    }
-    return form(instance::form::alias);
-  }
-  case known::sum:
-  case known::amax:
-  case known::amin: { // few elements: unrolled
-    dims const& s = sizes(input(0));
-    bool const keep = nd.at[1][0] != 0;
-    dims count;
-    int at = 0;
-    int axes[max_rank]{};
-    for (int k = 0; k < s.n; ++k) {
-      if (nd.at[0].contains(k)) {
-        axes[count.n] = k;
-        count.push_back(s.v[k]);
-        at += keep;
-      } else {
-        o[k] = m[at++];
-      }
-    }
-    for (index_t e = 0; e < numel(count); ++e) {
-      index_t r = e;
-      for (int k = count.n - 1; k >= 0; --k) {
-        o[axes[k]] = {-1, r % count[k], 0};
-        r /= count[k];
-      }
-      operand(i, input(0), o);
-    }
-    return;
-  }
-  case known::mm: { // short inner dimension: unrolled
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    dims const& s = sizes(input(0));
-    index_t const inner = s[s.n - (ta ? 2 : 1)];
-    axis_index const row = m[rank - 2], col = m[rank - 1];
-    for (index_t e = 0; e < inner; ++e) {
-      axis_index const c{-1, e, 0};
-      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-      operand(i, input(0), m);
-      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-      operand(i, input(1), m);
-    }
-    return;
-  }
-  case known::one_hot: // compares the operand with the last index
-    operand(i, input(0), m);
-    return;
-  default: break;
-  }
-  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
-    dims const& s = sizes(input(k));
-    int const shift = rank - s.n;
-    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
-    operand(i, input(k), o);
-  }
-  if (what == known::expand) form(instance::form::alias);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/role.hpp
-namespace varve::loop {
-
-/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
-enum class role : unsigned char { source, inlined, reduction, product, call };
-
-/// Roles and costs of all nodes of a graph.
-struct role_table {
-  graph const& g;
-  list<known> const& what;
-  list<role> of{};
-  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
-  list<index_t> dense{};  // the part of it that varies with every element
-
-  static constexpr index_t few = 16; // loops up to this length are unrolled
-  /// Cost of one operator without its operands.
-  static constexpr index_t own(known k) {
-    if (k == known::pointwise || k == known::div) return 8;
-    return (k >= known::add && k <= known::cheap) ? 1 : 0;
-  }
-
-  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
-    std::size_t const n = g.nodes.size();
-    of.reserve(n), weight.reserve(n), dense.reserve(n);
-    for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
-  }
-  constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
-  constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
-
-  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
-  constexpr bool unrolls(int n) const {
-    if (n < 0) return false;
-    auto const k = static_cast<std::size_t>(n);
-    node const& nd = g.nodes[k];
-    if (of[k] == role::product) {
-      index_t const kept = numel(nd.out.sizes);
-      return kept > 1 && kept <= few && inner(nd) >= 2 * kept;
-    }
-    if (of[k] != role::reduction) return false;
-    dims const& s = sizes(input(nd, 0));
-    index_t const kept = numel(nd.out.sizes), last = s.n - 1;
-    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) && s[static_cast<int>(last)] > 1 &&
-           dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
-  }
-  /// The iteration space of a stored node.
-  constexpr dims space(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    node const& nd = g.nodes[k];
-    if (of[k] == role::product) {
-      dims const& b = sizes(input(nd, 1));
-      dims const& a = sizes(input(nd, 0));
-      if (unrolls(n)) return squeeze(dims(inner(nd)));
-      return squeeze(numel(a) > numel(b) ? a : b);
-    }
-    if (of[k] != role::reduction) return squeeze(nd.out.sizes);
-    dims const& s = sizes(input(nd, 0));
-    if (!unrolls(n)) return squeeze(s);
-    dims r;
-    for (int d = 0; d < s.n; ++d)
-      if (nd.at[0].contains(d) && s[d] != 1) r.push_back(s[d]);
-    return r;
-  }
-
-private:
-  constexpr index_t inner(node const& nd) const {
-    dims const& a = sizes(input(nd, 0));
-    return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
-  }
-  constexpr void classify(node const& nd, known k) {
-    role r = role::inlined;
-    index_t w = own(k), d = w, times = 1;
-    index_t const size = numel(nd.out.sizes);
-    switch (k) {
-    case known::placeholder:
-    case known::data:
-    case known::constant: r = role::source; break;
-    case known::sum:
-    case known::amax:
-    case known::amin: {
-      index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
-      auto const a = static_cast<std::size_t>(input(nd, 0));
-      if (reduced <= few && dense[a] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
-      else r = role::reduction;
-      break;
-    }
-    case known::mm: {
-      index_t const in = inner(nd);
-      dims const& s = nd.out.sizes;
-      bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
-      if (in == 0 || !is_floating(nd.out.type)) r = role::call;
-      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16)) times = in, w = d = in;
-      else r = vector && s.n == 2 ? role::product : role::call;
-      break;
-    }
-    case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
-    case known::gather:
-    case known::scatter_add:
-    case known::argmax:
-    case known::cond:
-    case known::scan:
-    case known::getitem:
-    case known::other: r = role::call; break;
-    default: break;
-    }
-    if (r == role::inlined)
-      for (int e = 0; e < nd.count; ++e) {
-        auto const o = static_cast<std::size_t>(input(nd, e));
-        if (of[o] != role::inlined) continue;
-        w += weight[o] * times;
-        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times;
-      }
-    else w = d = 0;
-    of.push_back(r);
-    weight.push_back(w < 100000 ? w : 100000);
-    dense.push_back(d < 100000 ? d : 100000);
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/graph/root.hpp
-/// @file
-/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
-namespace varve::loop {
-
-/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
-struct root {
-  sink_kind kind = sink_kind::store;
-  bool product = false, accumulate = false;
-  int a = -1, b = -1; // instances
-  access at = blank_access;
-};
-
-namespace detail {
-constexpr bool is_integer(dtype t) { return category(t) == 1; }
-
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
-constexpr lane lanes_for(unfolding const& u) {
-  bool f32 = false, f64 = false, integers = false;
-  for (instance const& i : u.all) {
-    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = u.f.g.nodes[i.node].out.type;
-    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
-  }
-  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
-}
-
-/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
-constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
-  double cost = steps;
-  for (access const& a : acc)
-    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
-  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
-  return cost * static_cast<double>(vectors) / static_cast<double>(n);
-}
-} // namespace detail
-
-/// Appends a stage that fills a buffer with the neutral element of a reduction.
-constexpr void fill(program& p, int buffer, sink_kind kind) {
-  stage s = blank_stage;
-  s.kind = stage_kind::fill;
-  s.out = buffer;
-  double const inf = std::numeric_limits<double>::infinity();
-  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
-  p.stages.push_back(s);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/transpose.hpp
-/// @file
-/// Loads of records: arrays whose elements are short rows.
-namespace varve::loop {
-
-/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
-template <class T>
-inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
-
-namespace detail {
-template <class T, int Bytes>
-struct native {
-  typedef T type __attribute__((vector_size(Bytes)));
-};
-/// One vector after the other.
-template <class V, int... I>
-VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
-}
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
-template <int Bytes>
-VARVE_INLINE auto pieces(float const* p, index_t step) {
-  using V = typename native<float, Bytes>::type;
-  if constexpr (Bytes == 16) {
-    V r;
-    std::memcpy(&r, p, sizeof r);
-    return r;
-#if VARVE_USE_XSIMD && defined(__AVX__)
-  } else if constexpr (Bytes == 32) {
-    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-#endif
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  } else if constexpr (Bytes == 64) {
-    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
-#endif
-  } else {
-    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
-  }
-}
-/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
-template <int High, int Group, class T, class V, int... I>
-VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  constexpr int n = fields_at_once<T>, all = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
-}
-} // namespace detail
-
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
-template <class T>
-VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
-  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
-  using V = typename detail::native<T, bytes>::type;
-  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
-  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
-  V r[n];
-#pragma GCC unroll 4
-  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
-  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
-  if constexpr (n == 2) {
-    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
-  } else {
-    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
-    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
-    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
-    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/lower.hpp
-/// @file
-/// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
-namespace varve::loop {
-
-/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
-constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
-  graph const& g = u.f.g;
-  // Plain pointers: each call saved is saved a thousand times in the compiler.
-  instance const* const all = u.all.data();
-  axis_index const* const maps = u.maps.data();
-  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
-  node const* const nodes = g.nodes.data();
-  known const* const what_of = u.f.what.data();
-  int const count = static_cast<int>(u.all.size());
-  body b = blank_body;
-  b.type = detail::lanes_for(u);
-
-  // Affine addresses over the iteration space: loads first, then sinks.
-  list<access> acc;
-  list<int> access_numbers(static_cast<std::size_t>(count), -1);
-  int* const access_of = access_numbers.data();
-  int steps = 0;
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
-    node const& nd = nodes[in.node];
-    known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot;
-    if (in.as == instance::form::value && !index) {
-      steps += 1;
-      continue;
-    }
-    access a = blank_access;
-    dims const stride = contiguous_strides(nd.out.sizes);
-    for (int k = 0; k < nd.out.sizes.n; ++k) {
-      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
-      axis_index const& x = maps[in.map + k];
-      index_t const s = index ? 1 : stride[k];
-      a.offset += x.offset * s;
-      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
-    }
-    if (!index) {
-      int from = in.node;
-      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
-      a.buffer = buffer_of_[from];
-    }
-    access_of[i] = static_cast<int>(acc.size());
-    acc.push_back(a);
-  }
-  int const first_sink = static_cast<int>(acc.size());
-  for (root const& r : roots) acc.push_back(r.at);
-  for (access& a : acc)
-    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
-
-  // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
-  for (int d = 0; d < rank; ++d) {
-    index_t const n = u.range.hi[d] - u.range.lo[d];
-    if (n == 1) continue;
-    int const l = b.rank;
-    bool merge = l > 0;
-    for (access const& a : acc) merge = merge && a.stride[l - 1] == n * a.stride[d];
-    if (merge) {
-      for (access& a : acc) a.stride[l - 1] = a.stride[d];
-      b.extent[l - 1] *= n;
-    } else {
-      for (access& a : acc) a.stride[l] = a.stride[d];
-      b.extent[l] = n;
-      ++b.rank;
-    }
-  }
-  for (access& a : acc)
-    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
-
-  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
-  index_t volume = 1;
-  for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
-  int order[max_rank]{}, placed = 0;
-  bool reduces = false;
-  for (root const& r : roots) reduces |= r.kind != sink_kind::store;
-  auto kept = [&](int d) {
-    for (std::size_t r = 0; r < roots.size(); ++r)
-      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0) return false;
-    return true;
-  };
-  bool const reorder = reduces && volume <= 16384;
-  for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
-    for (int d = 0; d < b.rank; ++d)
-      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
-  {
-    list<access> const old = acc;
-    body const before = b;
-    for (int l = 0; l < b.rank; ++l) {
-      b.extent[l] = before.extent[order[l]];
-      for (std::size_t k = 0; k < acc.size(); ++k) acc[k].stride[l] = old[k].stride[order[l]];
-    }
-  }
-  if (b.type != lane::wide && b.rank > 0) {
-    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
-    double best = 1e300;
-    for (int d = b.rank - 1; d >= 0; --d) {
-      double const c = detail::vector_cost(b, acc, d, steps, lanes);
-      if (c < best) best = c, b.vector = d;
-    }
-    if (lanes == 1) b.vector = -1;
-    int sums = 0;
-    for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4;
-    b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
-  }
-  int const inner = b.rank - 1;
-
-  // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
-  list<int> by_node(static_cast<std::size_t>(count), 0);
-  {
-    std::size_t k = 0;
-    for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
-      for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
-  }
-  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
-  int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
-  list<char> exact(static_cast<std::size_t>(count), 0);
-  char* const rounded = exact.data(); // used by more than additions: the product itself is needed
-  for (int i : by_node) {
-    instance const& in = all[i];
-    resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
-  }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
-  auto sums_products = [&](instance const& in) { // then it is a dot product
-    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
-    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
-    return all_are;
-  };
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as != instance::form::value) continue;
-    known const what = what_of[in.node];
-    if (sums_products(in)) continue;
-    for (int k = 0; k < in.count; ++k) {
-      int const a = resolved[args[in.args + k]];
-      int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
-      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
-      if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
-    }
-  }
-  for (root const& r : roots) {
-    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
-    if (r.product) rounded[resolved[r.b]] = 1;
-  }
-  list<step> fixed, varying;
-  int const access_base = static_cast<int>(p.accesses.size());
-  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
-  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
-  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
-  auto records = [&](int first) {
-    list<int> fields;
-    access const& like = acc[access_of[first]];
-    for (int i = first; i >= 0; i = all[i].next) {
-      access const& a = acc[access_of[i]];
-      bool same = a.buffer == like.buffer;
-      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
-      if (same) fields.push_back(i);
-    }
-    for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
-    int const n = static_cast<int>(fields.size());
-    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
-    for (int k = 0; k < n; k += at_once) {
-      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
-      for (int q = 0; q < at_once; ++q) {
-        step s = blank_step;
-        s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
-        s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
-        s.slot = static_cast<int>(varying.size());
-        if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
-        varying.push_back(s);
-      }
-    }
-  };
-  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
-  auto vanish = [&](int m) { // a product whose users multiply by themselves
-    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
-  };
-  for (int i : by_node) {
-    instance const& in = all[i];
-    if (in.as == instance::form::alias || step_of[i] >= 0) continue;
-    if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
-      dtype const t = nodes[in.node].out.type;
-      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
-      if (step_of[i] >= 0) continue;
-    }
-    node const& nd = nodes[in.node];
-    known const what = what_of[in.node];
-    step s = blank_step;
-    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
-    s.args = static_cast<int>(p.slots.size());
-    if (in.as == instance::form::zero) s.kind = step_kind::constant;
-    else if (in.as == instance::form::load) s.kind = step_kind::load;
-    else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == known::arange || what == known::one_hot) s.kind = step_kind::index;
-    else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
-    else if (what == known::sum) s.kind = step_kind::sum;
-    else if (what == known::amax) s.kind = step_kind::greatest;
-    else if (what == known::amin) s.kind = step_kind::least;
-    else if (what == known::mm) s.kind = step_kind::dot;
-    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
-    bool invariant = true;
-    if (int const a = access_of[i]; a >= 0) {
-      s.access = access_base + a;
-      invariant = inner < 0 || acc[a].stride[inner] == 0;
-    }
-    auto take = [&](int a) {
-      p.slots.push_back(a);
-      if (s.count < 3) s.in[s.count] = a;
-      invariant = invariant && a < 0;
-      ++s.count;
-    };
-    if (sums_products(in)) {
-      s.kind = step_kind::dot;
-      for (int k = 0; k < in.count; ++k) {
-        int const m = resolved[args[in.args + k]];
-        take(factor(m, 0)), take(factor(m, 1));
-        vanish(m);
-      }
-    } else if (in.as == instance::form::value) {
-      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
-    }
-    // a * b + c in one instruction, when the product is used in sums only
-    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
-      for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
-        int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
-        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
-        s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
-        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
-        s.count = 3;
-        vanish(m);
-        break;
-      }
-    }
-    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
-      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
-    if (b.rank == 0) invariant = false;
-    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
-    slot[i] = invariant ? ~s.slot : s.slot;
-    step_of[i] = invariant ? -1 : s.slot;
-    (invariant ? fixed : varying).push_back(s);
-  }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
-  for (root const& r : roots)
-    if (multiplies(r)) vanish(resolved[r.a]);
-  b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
-  for (step const& s : fixed) p.steps.push_back(s);
-  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
-  for (step const& s : varying) p.steps.push_back(s);
-  b.paired = b.paired && b.step_count <= 128;
-
-  b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
-  for (std::size_t r = 0; r < roots.size(); ++r) {
-    sink s = blank_sink;
-    s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
-    s.a = slot[resolved[roots[r].a]];
-    if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
-    s.access = access_base + first_sink + static_cast<int>(r);
-    if (s.kind != sink_kind::store) {
-      int level = b.rank;
-      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
-      s.level = level < b.rank || b.rank == 0 ? level : -1;
-      bool again = s.level < 0; // an outer loop comes back to the same element
-      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
-      if (again && !s.accumulate) {
-        fill(p, roots[r].at.buffer, s.kind);
-        s.accumulate = true;
-      }
-    }
-    p.sinks.push_back(s);
-  }
-  for (access const& a : acc) p.accesses.push_back(a);
-  stage st = blank_stage;
-  st.number = static_cast<int>(p.bodies.size());
-  p.bodies.push_back(b);
-  p.stages.push_back(st);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/seed.hpp
-namespace varve::loop {
-
-/// A node that a loop computes, or a copy of its value.
-struct member {
-  int node;
-  int copy_to; // result buffer of a copy, -1 for the node's own
-};
-
-/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
-constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
-  graph const& g = roles.g;
-  node const& nd = g.nodes[m.node];
-  axis_index map[max_rank]{};
-  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
-  root r;
-  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
-  dims const out = contiguous_strides(nd.out.sizes);
-  if (kind == role::inlined || kind == role::source) {
-    unfolding::identity(nd.out.sizes, map);
-    r.a = u.demand(m.node, map);
-    for (int k = 0; k < nd.out.sizes.n; ++k)
-      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
-    roots.push_back(r);
-    return;
-  }
-  bool const unrolled = roles.unrolls(m.node);
-  int const a = roles.input(nd, 0);
-  dims const& s = g.nodes[a].out.sizes;
-  if (kind == role::product) { // mm with one row or column
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    int const b = roles.input(nd, 1);
-    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
-    r.kind = sink_kind::sum, r.product = true;
-    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
-    index_t const free = rows > 1 ? rows : cols;
-    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
-      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
-      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
-      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
-      map[0] = ta ? k : row, map[1] = ta ? row : k;
-      r.a = u.demand(a, map);
-      map[0] = tb ? col : k, map[1] = tb ? k : col;
-      r.b = u.demand(b, map);
-      r.at.offset = unrolled ? e : 0;
-      if (f.dim >= 0) r.at.stride[f.dim] = 1;
-      roots.push_back(r);
-    }
-    return;
-  }
-  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
-  bool const keep = nd.at[1][0] != 0;
-  dims stride; // of the result, per axis of the operand
-  for (int k = 0, o = 0; k < s.n; ++k) {
-    bool const reduced = nd.at[0].contains(k);
-    stride.push_back(reduced ? 0 : out[o]);
-    o += !reduced || keep;
-  }
-  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
-  for (index_t e = 0; e < copies_; ++e) {
-    int d = 0;
-    r.at.offset = e;
-    for (int k = 0; k < s.n; ++k) {
-      map[k] = {-1, 0, 0};
-      if (s[k] == 1) continue;
-      bool const reduced = nd.at[0].contains(k);
-      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
-      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
-    }
-    r.a = u.demand(a, map);
-    roots.push_back(r);
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/plan.hpp
-/// @file
-/// Planning: which values are stored, which loops compute them, in which order.
-namespace varve::loop {
-
-/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
-class planner {
-public:
-  constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
-    std::size_t const n = g.nodes.size();
-    stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
-    for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
-  }
-  constexpr program run() {
-    results();
-    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
-    for (std::size_t k = 0; k < own; ++k) {
-      if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
-      if (roles.of[k] == role::call)
-        for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
-    }
-    for (int round = 0; round < 12 && !arrange(); ++round) {}
-    for (std::size_t k = 0; k < own; ++k)
-      if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
-    for (std::size_t k = 0; k < groups.size(); ++k) {
-      if (groups[k].call >= 0) call(groups[k].call);
-      else boxes(static_cast<int>(k));
-    }
-    place_in_arena(p);
-    return static_cast<program&&>(p);
-  }
-
-private:
-  struct one_group {
-    dims space;
-    int call = -1;
-    list<member> members{};
-  };
-  graph const& g;
-  list<known> what;
-  role_table roles;
-  list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{};
-  list<member> copies{};
-  list<one_group> groups{};
-  program p{};
-
-  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
-  constexpr void store(int n) {
-    if (!is_given(what[n])) stored[n] = 1;
-  }
-  /// The node whose buffer holds the elements of `n`: reshapes are free.
-  constexpr int base(int n) const {
-    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
-    return n;
-  }
-  constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
-    return static_cast<int>(p.buffers.size()) - 1;
-  }
-  constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
-    return static_cast<int>(p.buffers.size()) - 1;
-  }
-  /// The buffer of an array constant.
-  constexpr int constants(node const& n) {
-    auto const first = static_cast<std::ptrdiff_t>(n.value);
-    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
-    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
-    return buffer;
-  }
-  constexpr void results() {
-    region const& r = g.regions[0];
-    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
-    for (int k = 0; k < r.node_count; ++k)
-      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
-    for (int k = 0; k < r.result_count; ++k) {
-      int const n = g.results[r.result_first + k], b = base(n);
-      int const buffer = new_buffer(g.nodes[n], place::result, k);
-      p.results.push_back(g.nodes[n].out);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
-      else stored[b] = 1, buffer_of[b] = buffer;
-    }
-  }
-  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
-  constexpr bool arrange() {
-    groups.clear();
-    bool stable = true;
-    list<int> seen(g.nodes.size(), -1);
-    for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
-      if (!stored[k]) continue;
-      if (opaque[k]) {
-        int after = -1;
-        for (int e = 0; e < g.nodes[k].count; ++e) {
-          int const b = base(input(g.nodes[k], e));
-          store(b);
-          if (group[b] > after) after = group[b];
-        }
-        if (what[k] == known::getitem) { // written by its operand
-          group[k] = after;
-          continue;
-        }
-        group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
-        groups.push_back({dims{}, static_cast<int>(k)});
-      } else {
-        stable = join({static_cast<int>(k), -1}, seen) && stable;
-      }
-    }
-    for (member const& c : copies) stable = join(c, seen) && stable;
-    return stable;
-  }
-  constexpr bool join(member const& m, list<int>& seen) {
-    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
-    facts const f{g, what, stored, opaque, group};
-    unfolding u(f, -1, true);
-    u.self = m.copy_to < 0 ? m.node : -1;
-    list<root> none;
-    seed(u, roles, buffer_of, m, none);
-    std::size_t const seeds = u.all.size();
-    u.run();
-    int earliest = 0;
-    bool stable = true;
-    for (instance const& i : u.all) {
-      int n = i.node;
-      if (i.as != instance::form::load || is_given(what[n])) continue;
-      bool const linear = !u.is_leaf(n);
-      if (linear) n = base(input(g.nodes[n], 0));
-      if (is_given(what[n])) continue;
-      if (!stored[n]) {
-        stored[n] = 1;
-        stable = false;
-        continue;
-      }
-      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
-      int const after = group[n] + (together ? 0 : 1);
-      if (after > earliest) earliest = after;
-    }
-    int j = earliest;
-    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
-    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
-    list<char> needed(u.all.size(), 0);
-    for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
-    index_t const volume = numel(space);
-    list<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
-    for (int n = 0; n <= u.highest; ++n) {
-      int const h = u.head[n];
-      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
-      node const& nd = g.nodes[n];
-      index_t c = role_table::own(what[n]);
-      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
-      again[n] = c;
-    }
-    int const own = m.copy_to < 0 ? m.node : -1;
-    for (int n = u.highest; n >= 0; --n) {
-      int const h = u.head[n];
-      if (h < 0) continue;
-      int maps = 0;
-      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
-      if (!maps) continue;
-      bool keep = false;
-      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange) {
-        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
-        bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
-        seen[n] = j;
-      }
-      if (keep) {
-        stored[n] = 1;
-        stable = false;
-        continue;
-      }
-      for (int i = h; i >= 0; i = u.all[i].next)
-        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
-    }
-    if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    groups[j].members.push_back(m);
-    if (m.copy_to < 0) group[m.node] = j;
-    return stable;
-  }
-  /// A branch, whose operand 0 is the predicate, or a scan.
-  constexpr void higher_order(int n) {
-    node const& nd = g.nodes[n];
-    region const& r = g.regions[nd.regions_first];
-    bool const loop = what[n] == known::scan;
-    int const first = loop ? 0 : 1;
-    stage s = blank_stage;
-    s.kind = loop ? stage_kind::scan : stage_kind::branch;
-    s.number = static_cast<int>(p.calls.size());
-    call_info c;
-    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
-    s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
-    s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
-    for (int m = n + 1; m < g.regions[0].node_count; ++m)
-      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
-        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    index_t const carried = loop ? nd.at[0][0] : c.results;
-    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
-      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
-    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
-    p.calls.push_back(c);
-    p.stages.push_back(s);
-  }
-  constexpr void call(int n) {
-    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
-    node const& nd = g.nodes[n];
-    stage s = blank_stage;
-    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
-    s.number = static_cast<int>(p.calls.size());
-    call_info c;
-    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
-    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
-    p.calls.push_back(c);
-    s.out = buffer_of[n];
-    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
-    p.stages.push_back(s);
-  }
-  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
-  constexpr void boxes(int j) {
-    one_group const& gr = groups[j];
-    facts const f{g, what, stored, opaque, group};
-    unfolding u(f, j, false);
-    list<box> todo(1, box{});
-    for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
-    bool split = false;
-    while (!todo.empty()) {
-      u.clear();
-      u.range = todo.back();
-      todo.pop_back();
-      list<root> roots;
-      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
-      u.run();
-      if (u.cut_dim >= 0) {
-        if (!split)
-          for (root const& r : roots)
-            if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
-        split = true;
-        box left = u.range, right = u.range;
-        left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
-        todo.push_back(right), todo.push_back(left);
-        continue;
-      }
-      for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
-      lower(u, gr.space.n, roots, buffer_of, p);
-    }
-  }
-};
-
-/// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g) { return planner(g).run(); }
-
-} // namespace varve::loop
-
-// ---- varve/kernel/vector_loop.hpp
-/// @file
-/// Loops over vectors as a person writes them: what `emit_cpp` writes its loops with.
-namespace varve::kernel {
-
-/// The first `N` lanes of a batch count.
-template <int N>
-struct live_lanes {
-  static constexpr int count = N;
-};
-template <lane T>
-inline constexpr live_lanes<static_cast<int>(lanes<T>)> all_lanes{};
-
-/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L lanes make up a batch of `T`; in the last call fewer lanes may be live.
-template <lane T, index_t N, class F>
-VARVE_INLINE void for_vectors(F const& f) {
-  constexpr index_t L = lanes<T>, whole = N / L * L;
-  for (index_t i = 0; i < whole; i += L) f(i, all_lanes<T>);
-  if constexpr (whole < N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
-}
-
-/// The live lanes from `p` on; the others are 0 and their memory is not touched.
-template <lane T, int N>
-VARVE_INLINE batch<T> load(T const* p, live_lanes<N>) {
-  if constexpr (N == static_cast<int>(lanes<T>)) return kernel::load(p);
-  else return kernel::load_first(p, N);
-}
-/// `p[0]`, `p[stride]`, ... converted to `T`; not live lanes are 0.
-template <lane T, class E, int N>
-VARVE_INLINE batch<T> load_strided(E const* p, index_t stride, live_lanes<N>) {
-  T all[lanes<T>]{};
-  for (int l = 0; l < N; ++l) all[l] = static_cast<T>(p[l * stride]);
-  return kernel::load(all);
-}
-/// Stores the live lanes from `p` on.
-template <lane T, int N>
-VARVE_INLINE void store(T* p, batch<T> const& v, live_lanes<N>) {
-  if constexpr (N == static_cast<int>(lanes<T>)) kernel::store(p, v);
-  else kernel::store_first(p, N, v);
-}
-/// Stores the live lanes to `p[0]`, `p[stride]`, ..., converted to the elements there.
-template <lane T, class E, int N>
-VARVE_INLINE void store_strided(E* p, index_t stride, batch<T> const& v, live_lanes<N>) {
-  T all[lanes<T>];
-  kernel::store(all, v);
-  for (int l = 0; l < N; ++l) p[l * stride] = kernel::cast<E>(all[l]);
-}
-/// `x` in the live lanes, `old` in the others.
-template <lane T, int N>
-VARVE_INLINE batch<T> keep(batch<T> const& x, batch<T> const& old, live_lanes<N>) {
-  if constexpr (N == static_cast<int>(lanes<T>)) {
-    return x;
-  } else {
-    constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    static_assert(lanes<T> <= 16);
-    return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(N)), x, old);
-  }
-}
-/// `start`, `start + step`, `start + 2 step`, ...
-template <lane T>
-VARVE_INLINE batch<T> ramp(T start, T step) {
-  T all[lanes<T>];
-  for (std::size_t l = 0; l < lanes<T>; ++l) all[l] = start + static_cast<T>(l) * step;
-  return kernel::load(all);
-}
-/// Every lane as an element of type `E` holds it.
-template <class E, lane T>
-VARVE_INLINE batch<T> through(batch<T> const& v) {
-  return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
-}
-
-} // namespace varve::kernel
-
-// ---- varve/export/emit_cpp.hpp
-/// @file
-/// Graphs as C++ source: a program traced at run time today is compiled tomorrow.
-namespace varve {
-namespace cpp {
-
-/// Writes the functions of one graph: those inside of higher-order operators before those that call them.
-class file_writer {
-public:
-  /// The whole header.
-  VARVE_COLD static std::string write(graph const& g, std::string const& name) {
-    file_writer w(g);
-    w.function(0, "run", "");
-    std::string s = "// " + name + ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code carry. Change the graph, not this file.\n//\n";
-    std::string const graph_text = to_string(g);
-    for (std::size_t from = 0; from < graph_text.size();) {
-      std::size_t const end = graph_text.find('\n', from);
-      s += "//   " + graph_text.substr(from, end - from) + "\n";
-      from = end + 1;
-    }
-    s += "#pragma once\n";
-    auto include = [&](char const* used, char const* header) {
-      if (w.all.text.find(used) != std::string::npos) s += std::string("#include <") + header + ">\n";
-    };
-    s += "#include <cstddef>\n#include <cstdint>\n";
-    include("std::memcpy", "cstring");
-    include("std::numeric_limits", "limits");
-    include("std::make_unique", "memory");
-    include("std::swap", "utility");
-    s += "#include <varve/core/dims.hpp>\n";
-    include("kernel::cast", "varve/kernel/convert.hpp");
-    include("kernel::", "varve/kernel/math.hpp");
-    include("kernel::matmul<", "varve/kernel/matmul.hpp");
-    include("kernel::matmul_fixed<", "varve/kernel/matmul_fixed.hpp");
-    include("batch<", "varve/kernel/vector_loop.hpp");
-    s += "\nnamespace " + name + " {\nusing varve::index_t;\n";
-    if (w.all.text.find("kernel::") != std::string::npos || w.all.text.find("batch<") != std::string::npos) s += "namespace kernel = varve::kernel;\n";
-    if (w.all.text.find("batch<") != std::string::npos) s += "using kernel::batch;\n";
-    return s + "\n" + w.all.text + "} // namespace " + name + "\n";
-  }
-
-private:
-  graph const& g;
-  writer all;
-
-  explicit file_writer(graph const& g_) : g(g_) {}
-  static constexpr index_t most_on_stack = 1 << 16; // bytes
-
-  /// The parameters of a function with this body, which need not use all.
-  static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
-    std::string s;
-    auto unused = [&](std::string const& x) {
-      for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
-        if (char const end = body[at + x.size()]; end < '0' || end > '9') return "";
-      return "[[maybe_unused]] ";
-    };
-    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + std::string(unused("x" + text(k))) + type_text(f.nodes[k].out.type) + " const* x" + text(k);
-    for (std::size_t k = 0; k < p.results.size(); ++k) s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) + "* __restrict y" + std::to_string(k);
-    return s;
-  }
-  static std::string metas(graph const& f, loop::program const& p) {
-    std::string s = "/// (";
-    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + varve::detail::meta_text(f.nodes[k].out);
-    s += ") -> (";
-    for (std::size_t k = 0; k < p.results.size(); ++k) s += (k ? ", " : "") + varve::detail::meta_text(p.results[static_cast<std::ptrdiff_t>(k)]);
-    return s + "), row-major; results may not overlap arguments.";
-  }
-  void constants(loop::program const& p, writer& out) {
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::constant || b.elements == 0) continue;
-      std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " + buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
-      for (index_t e = 0; e < b.elements; ++e) line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]);
-      out.line(line + "};");
-    }
-  }
-  void workspace(loop::program const& p, writer& out) {
-    if (p.workspace == 0) return;
-    if (p.workspace <= most_on_stack) out.line("alignas(64) std::byte workspace[" + text(p.workspace) + "];");
-    else out.line("auto const workspace = std::make_unique<std::byte[]>(" + text(p.workspace) + ");");
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::arena || !touched(p, static_cast<int>(k))) continue;
-      std::string const type = type_text(b.type);
-      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (p.workspace <= most_on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
-    }
-    out.line("");
-  }
-  static bool touched(loop::program const& p, int b) {
-    for (loop::access const& a : p.accesses)
-      if (a.buffer == b) return true;
-    for (loop::stage const& s : p.stages) {
-      if (s.out == b || s.in[0] == b) return true;
-      if (s.kind == loop::stage_kind::branch || s.kind == loop::stage_kind::scan) {
-        loop::call_info const& c = p.calls[s.number];
-        int const results = c.results + (s.kind == loop::stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
-        for (int k = 0; k < c.operands; ++k)
-          if (p.slots[s.in[1] + k] == b) return true;
-        for (int k = 0; k < results; ++k)
-          if (p.slots[s.in[2] + k] == b) return true;
-      } else if (s.in[1] == b || s.in[2] == b) {
-        return true;
-      }
-    }
-    return false;
-  }
-  /// What a loop nest leaves behind, by node: "y0 = %7, r1 of %9".
-  static std::string leaves(loop::program const& p, loop::body const& b) {
-    std::string s;
-    for (int k = 0; k < b.sink_count; ++k) {
-      loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
-      std::string const node = "%" + text(to.node);
-      if (s.find(node + ",") == std::string::npos && (s.size() < node.size() || s.substr(s.size() - node.size()) != node)) s += (s.empty() ? "// " : ", ") + node;
-    }
-    for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
-    return s;
-  }
-  /// Writes region `r`: the functions that it calls, then its own.
-  void function(int r, std::string const& name, std::string const& what) {
-    graph const f = r ? function_of(g, r) : g;
-    loop::program p = loop::plan(f);
-    int const first = g.regions[r].node_first; // names carry the numbers of the whole graph
-    for (loop::buffer& b : p.buffers) b.node += b.node < 0 ? 0 : first;
-    for (loop::step& s : p.steps) s.node += first;
-    writer body;
-    body.indent();
-    constants(p, body);
-    workspace(p, body);
-    for (loop::stage const& s : p.stages) {
-      if (s.kind == loop::stage_kind::loops) {
-        loop::body const& b = p.bodies[s.number];
-        body.line(leaves(p, b));
-        body.open("{");
-        loop_writer::write(body, p, b);
-        body.close();
-      } else if (s.kind == loop::stage_kind::fill) {
-        loop::buffer const& b = p.buffers[s.out];
-        std::string const limits = "std::numeric_limits<" + std::string(type_text(b.type)) + ">::";
-        std::string const x = s.value == 0 ? "0" : is_floating(b.type) ? literal(b.type, s.value) : limits + (s.value < 0 ? "lowest()" : "max()");
-        body.line("for (index_t e = 0; e < " + text(b.elements) + "; ++e) " + buffer_name(p, s.out) + "[e] = " + x + ";");
-      } else if (s.kind == loop::stage_kind::branch) {
-        branch(p, s, name, body);
-      } else if (s.kind == loop::stage_kind::scan) {
-        scan(p, s, name, body);
-      } else {
-        body.line("// %" + text(p.buffers[s.out].node));
-        call_writer::write(body, p, s);
-      }
-    }
-    body.close();
-    body.line("");
-    all.line(metas(f, p));
-    all.line("inline void " + name + "(" + parameters(f, p, body.text) + ") {" + (what.empty() ? "" : " // " + what));
-    all.text += body.text;
-  }
-  static std::string list_of(loop::program const& p, int first, int count, std::string s = "") {
-    for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.slots[first + k]);
-    return s;
-  }
-  void branch(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
-    loop::call_info const& c = p.calls[s.number];
-    std::string const then = name + "_then" + text(s.number), otherwise = name + "_else" + text(s.number);
-    function(c.region, then, "where the predicate of a cond holds");
-    function(c.region + 1, otherwise, "where it does not");
-    std::string const arguments = list_of(p, s.in[2], c.results, list_of(p, s.in[1], c.operands));
-    body.line("if (*" + buffer_name(p, s.in[0]) + ") " + then + "(" + arguments + ");");
-    body.line("else " + otherwise + "(" + arguments + ");");
-  }
-  /// What is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
-  void scan(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
-    loop::call_info const& c = p.calls[s.number];
-    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
-    index_t const n = c.at[1][0];
-    std::string const step = name + "_step" + text(s.number);
-    function(c.region, step, "one step of a scan");
-    auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.slots[slot]]; };
-    auto row = [&](int slot) { return buffer_name(p, p.slots[slot]) + " + " + text(buffer(slot).elements / (n ? n : 1)) + " * row"; };
-    body.line("// a scan of " + text(n) + " steps");
-    body.open("{");
-    std::string in, results;
-    for (int k = 0; k < carried; ++k) {
-      std::string const type = type_text(buffer(s.in[2] + k).type), here = "here" + text(k), there = "there" + text(k);
-      std::string first = buffer_name(p, p.slots[s.in[2] + k]), second = buffer_name(p, p.slots[s.in[2] + c.results + k]);
-      if (n % 2) std::swap(first, second); // the last step leaves it where it is wanted
-      body.line(type + " *" + here + " = " + first + ", *" + there + " = " + second + ";");
-      body.line("std::memcpy(" + here + ", " + buffer_name(p, p.slots[s.in[1] + k]) + ", " + text(buffer(s.in[1] + k).elements) + " * sizeof(" + type + "));");
-    }
-    for (int k = 0; k < c.operands; ++k) in += (k ? ", " : "") + (k < carried ? "here" + text(k) : k < walked ? row(s.in[1] + k) : buffer_name(p, p.slots[s.in[1] + k]));
-    for (int k = 0; k < c.results; ++k) in += (in.empty() ? "" : ", ") + (k < carried ? "there" + text(k) : row(s.in[2] + k));
-    body.open("for (index_t step = 0; step < " + text(n) + "; ++step) {");
-    if (in.find(" * row") != std::string::npos) body.line(std::string("index_t const row = ") + (c.at[0][2] ? text(n - 1) + " - step;" : "step;"));
-    body.line(step + "(" + in + ");");
-    for (int k = 0; k < carried; ++k) body.line("std::swap(here" + text(k) + ", there" + text(k) + ");");
-    body.close();
-    body.close();
-  }
-};
-} // namespace cpp
-
-/// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ..., y0, ...)`, the program that `fuse` would make of it, as loops over
-/// SIMD batches that can be read, with the graph as a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no dispatcher; its
-/// temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but for the order of sums, and products of sums that are rounded once.
-/// Errors: `value_error` for symbolic sizes, in-place operators, and operators without a kernel of their name.
-template <class G>
-  requires std::is_same_v<G, graph>
-std::string emit_cpp(G const& g, std::string const& name) {
-  for (node const& n : g) {
-    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("emit_cpp", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  }
-  G const typed = as_traced<>(g);
-  G const better = optimize(typed);
-  return cpp::file_writer::write(better, name);
-}
-/// ... of a graph that the compiler traced.
-template <graph_sizes S>
-std::string emit_cpp(static_graph<S> const& g, std::string const& name) {
-  return emit_cpp(g.thaw(), name);
-}
-
-} // namespace varve
-
-// ---- varve/graph/block_plan.hpp
-#include <algorithm>
-
 // ---- varve/graph/block_body.hpp
 /// @file
 /// A loop nest of a program made ready to run block by block: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache.
@@ -18434,6 +16075,77 @@ void for_each_row(block_body const& b, index_t chunk, block_access const& a, F c
       at -= a.stride[l] * i[l];
       i[l] = 0;
     }
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/transpose.hpp
+/// @file
+/// Loads of records: arrays whose elements are short rows.
+namespace varve::loop {
+
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
+template <class T>
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+#if VARVE_USE_XSIMD && defined(__AVX__)
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+#endif
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
   }
 }
 
@@ -18836,18 +16548,23 @@ private:
     r.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
     int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) std::rotate(order + b.vector, order + b.vector + 1, order + b.rank);
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) move_last(order + b.vector, order + last);
     for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
     if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
     index_t volume = 1;
     for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
-    room = std::min(room, (volume + 15) / 16 * 16);
+    if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     r.tile = r.rank - 1;
     while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
-    r.chunk = std::max<index_t>(1, std::min(r.extent[r.tile], r.inner ? room / r.inner : 1));
+    r.chunk = r.inner ? room / r.inner : 1;
+    if (r.chunk > r.extent[r.tile]) r.chunk = r.extent[r.tile];
+    if (r.chunk < 1) r.chunk = 1;
     r.block = (r.chunk * r.inner + 15) / 16 * 16;
   }
 
+  static void move_last(int* from, int* to) {
+    for (; from < to; ++from) std::swap(from[0], from[1]);
+  }
   int access_of(int number) {
     access const& from = p.accesses[number];
     block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
@@ -18979,7 +16696,7 @@ private:
     for (int k = forever - 1; k >= 0; --k) {
       block_step const& s = r.steps[static_cast<std::size_t>(k)];
       if (last[static_cast<std::size_t>(s.out)] < 0) continue;
-      for (int q = 0; q < s.count; ++q) last[static_cast<std::size_t>(s.in[q])] = std::max(last[static_cast<std::size_t>(s.in[q])], k);
+      for (int q = 0; q < s.count; ++q) if (int& l = last[static_cast<std::size_t>(s.in[q])]; l < k) l = k;
     }
     index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
     index_t top = 0, constants = 0;
@@ -18989,7 +16706,8 @@ private:
       if (last[static_cast<std::size_t>(s.out)] < 0) continue;
       for (int q = 0; q < s.count; ++q) {
         block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
-        bool const again = std::find(s.in, s.in + q, s.in[q]) != s.in + q;
+        bool again = false;
+        for (int e = 0; e < q; ++e) again = again || s.in[e] == s.in[q];
         if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
       }
       block_value& v = r.values[static_cast<std::size_t>(s.out)];
@@ -19871,6 +17589,1460 @@ private:
 
 } // namespace varve::loop
 
+// ---- varve/graph/cse.hpp
+namespace varve {
+
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
+/// Equal nodes are found by hash: expected constant work per node.
+constexpr graph cse(graph const& g) {
+  rewriter w(g);
+  std::size_t slots = 16;
+  while (slots < 2 * g.nodes.size()) slots *= 2;
+  list<int> table(slots, -1);
+  list<std::size_t> used;
+  list<known> const what = identify(g);
+  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
+  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  auto start = [&] { // operations of one region are not visible in another
+    for (std::size_t s : used) table[s] = -1;
+    used.clear();
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    op_kind const kind = nd.op->kind;
+    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
+    bool const data = what[static_cast<std::size_t>(n)] == known::data;
+    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
+    index_t const count = data ? numel(nd.out.sizes) : 0;
+    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
+    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
+    for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
+    known const k_ = what[static_cast<std::size_t>(n)];
+    bool const commutes = k_ == known::add || k_ == known::mul;
+    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
+    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
+    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
+    for (int k = 0; k < nd.at.count; ++k)
+      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
+    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
+    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
+      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
+      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
+      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
+      int const* in = w.to.edges.data() + o.first;
+      if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
+      else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
+      if (same) return table[s];
+    }
+    used.push_back(s);
+    return table[s] = w.copy(nd);
+  };
+  return w.run(each, start);
+}
+
+} // namespace varve
+
+// ---- varve/graph/dce.hpp
+namespace varve {
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> live(g.nodes.size(), 0);
+  for (int r : g.results) live[static_cast<std::size_t>(r)] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = g.nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])] = 1;
+  }
+  rewriter w(g);
+  return w.run([&](int n) { return live[static_cast<std::size_t>(n)] ? w.copy(g.nodes[static_cast<std::size_t>(n)]) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/fold.hpp
+namespace varve {
+namespace detail {
+
+/// State of `fold`: what is known of the nodes made so far.
+struct folder {
+  graph const& g;
+  rewriter w;
+  list<known> what;       // of the old nodes
+  list<known> made{};     // of the new nodes
+  list<char> splat{};     // every element of the new node is `value`
+  list<double> value{};
+  op_handle const* expand = nullptr;
+  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
+
+  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+    for (std::size_t n = 0; n < what.size(); ++n) {
+      if (what[n] == known::add) add_ = g.nodes[n].op;
+      if (what[n] == known::sub) sub_ = g.nodes[n].op;
+      if (what[n] == known::neg) neg_ = g.nodes[n].op;
+      if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
+    }
+  }
+  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
+  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
+  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
+  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
+  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
+  /// The very bits: 0 and -0 differ.
+  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
+
+  constexpr int add(node const& n, int const* in, known k) {
+    int const id = w.append(n, in);
+    made.push_back(k);
+    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
+    splat.push_back(constant_ || same);
+    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
+    return id;
+  }
+  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
+  constexpr int splatted(meta const& m, double x) {
+    if (m.sizes.n > 0 && !expand) return -1;
+    node c;
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
+    int const id = add(c, nullptr, known::constant);
+    if (m.sizes.n == 0) return id;
+    node e;
+    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
+    return add(e, &id, known::expand);
+  }
+  /// A binary operator in place of `nd`.
+  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
+    int const in[] = {a, b};
+    nd.op = op, nd.count = 2;
+    return add(nd, in, k);
+  }
+  /// Whether two nodes are one or will be: the same operator on the same operands.
+  constexpr bool equal(int a, int b) const {
+    if (a == b) return true;
+    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
+    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
+    return same;
+  }
+  constexpr int negated(node nd, int a) {
+    nd.op = neg_, nd.count = 1;
+    return add(nd, &a, known::neg);
+  }
+  constexpr int visit(int n);
+  constexpr int arithmetic(node const& nd, known k, int const* in);
+  constexpr int view(node nd, known k, int const* in);
+
+  static constexpr index_t few = 64; // elements of a constant that the compiler computes
+  constexpr bool evaluates(node const& nd, known k, int const* in) const;
+  constexpr int evaluated(node const& nd, known k, int const* in);
+};
+
+/// Is a node an operator on constants, one of them an array, and little work?
+constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
+  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
+  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
+  bool any = false;
+  for (int e = 0; e < nd.count; ++e) {
+    if (kind(in[e]) == known::data) any = true;
+    else if (!is_splat(in[e])) return false;
+  }
+  if (!any || nd.count > 3) return false;
+  for (index_t d : nd.out.sizes)
+    if (is_symbol(d)) return false;
+  return numel(nd.out.sizes) <= few;
+}
+/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
+constexpr int folder::evaluated(node const& nd, known k, int const* in) {
+  dims const& s = nd.out.sizes;
+  dims const strides = contiguous_strides(s);
+  list<double> result;
+  bool same = true;
+  for (index_t e = 0; e < numel(s); ++e) {
+    double x[4]{};
+    for (int q = 0; q < nd.count; ++q) {
+      dims const& a = at(in[q]).out.sizes;
+      dims const as = contiguous_strides(a);
+      index_t from = k == known::reshape ? e : 0;
+      for (int d = 0; d < s.n && k != known::reshape; ++d) {
+        index_t const i = e / strides[d] % s[d];
+        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
+        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
+      }
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+    }
+    double y = x[0];
+    if (k == known::add) y = x[0] + x[1];
+    else if (k == known::sub) y = x[0] - x[1];
+    else if (k == known::mul) y = x[0] * x[1];
+    else if (k == known::neg) y = -x[0];
+    else if (k == known::cheap) y = nd.op->lane_f64(x);
+    else if (k == known::div) {
+      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
+      y = x[0] / x[1];
+    }
+    if (k <= known::convert) {
+      if (nd.out.type == dtype::bool_) y = y != 0;
+      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
+      else y = static_cast<double>(static_cast<index_t>(y));
+    }
+    result.push_back(y);
+    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
+  }
+  if (same && !result.empty())
+    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
+  node c;
+  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
+  for (double y : result) w.to.constants.push_back(y);
+  return add(c, nullptr, known::data);
+}
+
+/// Simplifications that keep every IEEE result; -1 for none.
+constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
+  auto keeps = [&](int a) { return at(a).out == nd.out; };
+  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
+  bool const number = is_floating(nd.out.type);
+  if (is_splat(a) && is_splat(b) && number) {
+    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
+    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
+    if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
+    if (k == known::add) return splatted(nd.out, round_to(nd.out.type, x + y));
+    if (k == known::sub) return splatted(nd.out, round_to(nd.out.type, x - y));
+    if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
+    if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
+    if (k == known::neg) return splatted(nd.out, -x);
+  }
+  if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
+  if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
+  if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
+  if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
+  if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == known::neg && kind(a) == known::neg) return input(a, 0);
+  // Signs move outwards, where they vanish into additions: exact, zeros included.
+  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
+  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
+  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
+  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
+  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  return -1;
+}
+
+/// Views of views, and views that change nothing; -1 for none.
+constexpr int folder::view(node nd, known k, int const* in) {
+  int const a = in[0];
+  if (k == known::permute) {
+    dims perm = nd.at[0];
+    int from = a;
+    if (kind(a) == known::permute) {
+      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
+      from = input(a, 0);
+    }
+    bool same = true;
+    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
+    if (same) return from;
+    if (from == a) return -1;
+    nd.at = attributes(perm);
+    return add(nd, &from, k);
+  }
+  if (k == known::slice) {
+    dims const& s = nd.at[0];
+    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
+  }
+  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
+  if (kind(a) == k) {
+    int const from = input(a, 0);
+    if (at(from).out.sizes == nd.out.sizes) return from;
+    return add(nd, &from, k);
+  }
+  if (k == known::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
+  return -1;
+}
+
+constexpr int folder::visit(int n) {
+  node nd = g.nodes[static_cast<std::size_t>(n)];
+  known const k = what[static_cast<std::size_t>(n)];
+  list<int> in;
+  in.reserve(static_cast<std::size_t>(nd.count) + 1);
+  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
+  int same = -1;
+  if (k == known::data) take_constants(w.to, g, nd);
+  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
+  if (same >= 0) return same;
+  if (is_pointwise(k)) {
+    same = arithmetic(nd, k, in.data());
+    if (same >= 0) return same;
+    for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
+      int& o = in[static_cast<std::size_t>(e)];
+      if (kind(o) != known::expand) continue;
+      dims shape = at(input(o, 0)).out.sizes;
+      for (int q = 0; q < nd.count; ++q)
+        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
+      if (shape == nd.out.sizes) o = input(o, 0);
+    }
+  } else if (k == known::convert) {
+    if (at(in[0]).out.type == nd.out.type) return in[0];
+    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, round_to(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+  } else if (k >= known::reshape && k <= known::slice) {
+    same = view(nd, k, in.data());
+  } else if (k == known::mm) { // a transposed operand is read transposed
+    dims flags = nd.at[0];
+    for (int e = 0; e < 2; ++e) {
+      int& o = in[static_cast<std::size_t>(e)];
+      if (kind(o) != known::permute) continue;
+      dims const& p = at(o).at[0];
+      bool swaps = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+      for (int d = 0; d + 2 < p.n; ++d) swaps = swaps && p[d] == d;
+      if (!swaps) continue;
+      o = input(o, 0);
+      flags[e] = !flags[e];
+    }
+    nd.at = attributes(flags);
+  }
+  return same >= 0 ? same : add(nd, in.data(), k);
+}
+} // namespace detail
+
+/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
+/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
+/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
+constexpr graph fold(graph const& g) {
+  detail::folder f(g);
+  return f.w.run([&](int n) { return f.visit(n); }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/optimize.hpp
+namespace varve {
+
+/// The fixed sequence of passes before planning: fold, merge equal operations, fold what became equal, drop the dead.
+constexpr graph optimize(graph const& g) {
+  graph const live = dce(g);
+  graph const folded = fold(live);
+  graph const merged = cse(folded);
+  return dce(merged);
+}
+
+} // namespace varve
+
+// ---- varve/graph/arena.hpp
+namespace varve::loop {
+
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
+constexpr void place_in_arena(program& p) {
+  struct life {
+    int from = -1, to = -1;
+    index_t begin = 0, end = 0;
+  };
+  list<life> lives(p.buffers.size(), life{});
+  auto touch = [&](int b, int s) {
+    if (b < 0) return;
+    life& l = lives[static_cast<std::size_t>(b)];
+    if (l.from < 0) l.from = s;
+    l.to = s;
+  };
+  for (std::size_t s = 0; s < p.stages.size(); ++s) {
+    stage const& st = p.stages[s];
+    int const now = static_cast<int>(s);
+    touch(st.out, now);
+    if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
+      call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
+      int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
+      touch(st.in[0], now);
+      for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
+      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
+      continue;
+    }
+    for (int b : st.in) touch(b, now);
+    if (st.kind != stage_kind::loops) continue;
+    body const& b = p.bodies[static_cast<std::size_t>(st.number)];
+    for (int part = 0; part < 2; ++part) {
+      int const first = part ? b.step_first : b.fixed_first, count = part ? b.step_count : b.fixed_count;
+      for (int k = first; k < first + count; ++k)
+        if (int const a = p.steps[static_cast<std::size_t>(k)].access; a >= 0) touch(p.accesses[static_cast<std::size_t>(a)].buffer, now);
+    }
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+      touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
+  }
+  p.workspace = 0;
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer& b = p.buffers[k];
+    life& mine = lives[k];
+    if (b.where != place::arena || mine.from < 0) continue;
+    index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
+    mine.begin = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      mine.begin = (mine.begin + unit - 1) / unit * unit;
+      mine.end = mine.begin + bytes;
+      for (std::size_t o = 0; o < p.buffers.size(); ++o) {
+        life const& other = lives[o];
+        bool const meets = o < k && p.buffers[o].where == place::arena && other.from >= 0 && other.from <= mine.to && mine.from <= other.to;
+        if (meets && other.begin < mine.end && mine.begin < other.end) mine.begin = other.end, moved = true;
+        if (moved) break;
+      }
+    }
+    b.number = mine.begin;
+    if (mine.end > p.workspace) p.workspace = mine.end;
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/unfold.hpp
+/// @file
+/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here, and
+/// `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain shift or zero.
+namespace varve::loop {
+
+/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
+struct axis_index {
+  int dim;
+  index_t offset, coef;
+  friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
+};
+
+/// One node at one index map.
+struct instance {
+  enum class form : unsigned char { value, alias, zero, load } as;
+  int node;
+  int map;  // first axis_index
+  int next; // further instance of the node
+  int args, count;
+};
+
+/// Part of an iteration space.
+struct box {
+  index_t lo[max_rank]{}, hi[max_rank]{};
+};
+
+/// Sizes without the ones: what an iteration space is.
+constexpr dims squeeze(dims const& s) {
+  dims r;
+  for (int k = 0; k < s.n; ++k)
+    if (s.v[k] != 1) r.push_back(s.v[k]);
+  return r;
+}
+
+/// What unfolding asks of the planner: nodes whose values are found in memory.
+struct facts {
+  graph const& g;
+  list<known> const& what;
+  list<char> const& stored;     // the node has a buffer
+  list<char> const& opaque;     // the node is never computed in a loop
+  list<int> const& group;       // of a stored node
+};
+
+struct unfolding {
+  facts const& f;
+  int group;      // stored nodes of this group are computed, not loaded
+  bool explore;   // follow all branches, without boxes
+  int self = -1;  // while exploring: the root itself
+  box range{};
+  list<int> head{};
+  list<axis_index> maps{};
+  list<instance> all{};
+  list<int> args{};
+  int highest = -1;
+  int cut_dim = -1; // set when the box must be split at cut_at
+  index_t cut_at = 0;
+
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1) {}
+
+  constexpr void clear() {
+    for (instance const& i : all) head.data()[i.node] = -1;
+    maps.clear(), all.clear(), args.clear();
+    highest = cut_dim = -1;
+  }
+  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+
+  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
+  constexpr int demand(int n, axis_index const* m) {
+    dims const& s = f.g.nodes.data()[n].out.sizes;
+    axis_index mine[max_rank];
+    for (int k = 0; k < s.n; ++k)
+      if (s.v[k] != 1) mine[k] = m[k];
+      else mine[k] = {-1, 0, 0};
+    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
+      axis_index const* const at = maps.data() + known_ones[i].map;
+      bool same = true;
+      for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
+      if (same) return i;
+    }
+    int const id = static_cast<int>(all.size());
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
+    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
+    head.data()[n] = id;
+    if (n > highest) highest = n;
+    return id;
+  }
+  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
+  static constexpr void identity(dims const& s, axis_index* m) {
+    int d = 0;
+    for (int k = 0; k < s.n; ++k) {
+      if (s.v[k] != 1) m[k] = {d++, 0, 1};
+      else m[k] = {-1, 0, 0};
+    }
+  }
+  constexpr bool is_identity(instance const& i, dims const& space) const {
+    dims const& s = sizes(i.node);
+    if (!(squeeze(s) == space)) return false;
+    axis_index m[max_rank]{};
+    identity(s, m);
+    for (int k = 0; k < s.n; ++k)
+      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
+    return true;
+  }
+  constexpr bool is_leaf(int n) const {
+    auto const k = static_cast<std::size_t>(n);
+    if (is_given(f.what[k]) || f.opaque[k]) return true;
+    return f.stored[k] && (explore ? n != self : f.group[k] != group);
+  }
+
+  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
+  constexpr void run() {
+    for (int n = highest; n >= 0 && cut_dim < 0; --n)
+      for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
+  }
+
+private:
+  constexpr void operand(int i, int n, axis_index const* m) {
+    int const a = demand(n, m);
+    args.push_back(a);
+    ++all.data()[i].count;
+  }
+  constexpr void expand(int i);
+  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
+  constexpr int inside(axis_index const& x, index_t from, index_t to) {
+    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
+    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
+    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
+    if (first >= from && last < to) return 1;
+    if (last < from || first >= to) return 0;
+    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
+    cut_dim = x.dim;
+    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
+    return -1;
+  }
+};
+
+constexpr void unfolding::expand(int i) {
+  int const n = all.data()[i].node;
+  node const& nd = f.g.nodes.data()[n];
+  int const* const in = f.g.edges.data() + nd.first;
+  auto input = [&](int k) { return in[k]; };
+  axis_index m[max_rank], o[max_rank];
+  axis_index const* const mine = maps.data() + all.data()[i].map;
+  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
+  int const rank = nd.out.sizes.n;
+  all.data()[i].args = static_cast<int>(args.size());
+  auto form = [&](instance::form x) { all.data()[i].as = x; };
+  if (is_leaf(n)) return form(instance::form::load);
+  known const what = f.what[static_cast<std::size_t>(n)];
+  switch (what) {
+  case known::constant:
+  case known::arange: return;
+  case known::permute:
+    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  case known::reshape: {
+    dims const& s = sizes(input(0));
+    if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
+    int at = 0;
+    for (int k = 0; k < s.n; ++k) {
+      if (s.v[k] == 1) continue;
+      while (nd.out.sizes.v[at] == 1) ++at;
+      o[k] = m[at++];
+    }
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  }
+  case known::slice: {
+    dims const& a = nd.at[0];
+    for (int k = 0; k < rank; ++k) o[k] = m[k];
+    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
+    o[a[0]].coef *= a[3];
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  }
+  case known::slice_backward: {
+    dims const& a = nd.at[1];
+    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+    if (in == 0) return form(instance::form::zero);
+    if (in < 0) return;
+    m[a[0]].offset -= a[1];
+    operand(i, input(0), m);
+    return form(instance::form::alias);
+  }
+  case known::cat: {
+    int const axis = static_cast<int>(nd.at[0][0]);
+    index_t at = 0;
+    for (int k = 0; k < nd.count; ++k) {
+      index_t const size = sizes(input(k))[axis];
+      int const within = explore ? 1 : inside(m[axis], at, at + size);
+      if (within < 0) return;
+      if (within) {
+        for (int q = 0; q < rank; ++q) o[q] = m[q];
+        o[axis].offset -= at;
+        operand(i, input(k), o);
+        if (!explore) return form(instance::form::alias);
+      }
+      at += size;
+    }
+    return form(instance::form::alias);
+  }
+  case known::sum:
+  case known::amax:
+  case known::amin: { // few elements: unrolled
+    dims const& s = sizes(input(0));
+    bool const keep = nd.at[1][0] != 0;
+    dims count;
+    int at = 0;
+    int axes[max_rank]{};
+    for (int k = 0; k < s.n; ++k) {
+      if (nd.at[0].contains(k)) {
+        axes[count.n] = k;
+        count.push_back(s.v[k]);
+        at += keep;
+      } else {
+        o[k] = m[at++];
+      }
+    }
+    for (index_t e = 0; e < numel(count); ++e) {
+      index_t r = e;
+      for (int k = count.n - 1; k >= 0; --k) {
+        o[axes[k]] = {-1, r % count[k], 0};
+        r /= count[k];
+      }
+      operand(i, input(0), o);
+    }
+    return;
+  }
+  case known::mm: { // short inner dimension: unrolled
+    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+    dims const& s = sizes(input(0));
+    index_t const inner = s[s.n - (ta ? 2 : 1)];
+    axis_index const row = m[rank - 2], col = m[rank - 1];
+    for (index_t e = 0; e < inner; ++e) {
+      axis_index const c{-1, e, 0};
+      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
+      operand(i, input(0), m);
+      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
+      operand(i, input(1), m);
+    }
+    return;
+  }
+  case known::one_hot: // compares the operand with the last index
+    operand(i, input(0), m);
+    return;
+  default: break;
+  }
+  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
+    dims const& s = sizes(input(k));
+    int const shift = rank - s.n;
+    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
+    operand(i, input(k), o);
+  }
+  if (what == known::expand) form(instance::form::alias);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/role.hpp
+namespace varve::loop {
+
+/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
+enum class role : unsigned char { source, inlined, reduction, product, call };
+
+/// Roles and costs of all nodes of a graph.
+struct role_table {
+  graph const& g;
+  list<known> const& what;
+  list<role> of{};
+  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
+  list<index_t> dense{};  // the part of it that varies with every element
+
+  static constexpr index_t few = 16; // loops up to this length are unrolled
+  /// Cost of one operator without its operands.
+  static constexpr index_t own(known k) {
+    if (k == known::pointwise || k == known::div) return 8;
+    return (k >= known::add && k <= known::cheap) ? 1 : 0;
+  }
+
+  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
+    std::size_t const n = g.nodes.size();
+    of.reserve(n), weight.reserve(n), dense.reserve(n);
+    for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
+  }
+  constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+  constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
+
+  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
+  constexpr bool unrolls(int n) const {
+    if (n < 0) return false;
+    auto const k = static_cast<std::size_t>(n);
+    node const& nd = g.nodes[k];
+    if (of[k] == role::product) {
+      index_t const kept = numel(nd.out.sizes);
+      return kept > 1 && kept <= few && inner(nd) >= 2 * kept;
+    }
+    if (of[k] != role::reduction) return false;
+    dims const& s = sizes(input(nd, 0));
+    index_t const kept = numel(nd.out.sizes), last = s.n - 1;
+    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) && s[static_cast<int>(last)] > 1 &&
+           dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
+  }
+  /// The iteration space of a stored node.
+  constexpr dims space(int n) const {
+    auto const k = static_cast<std::size_t>(n);
+    node const& nd = g.nodes[k];
+    if (of[k] == role::product) {
+      dims const& b = sizes(input(nd, 1));
+      dims const& a = sizes(input(nd, 0));
+      if (unrolls(n)) return squeeze(dims(inner(nd)));
+      return squeeze(numel(a) > numel(b) ? a : b);
+    }
+    if (of[k] != role::reduction) return squeeze(nd.out.sizes);
+    dims const& s = sizes(input(nd, 0));
+    if (!unrolls(n)) return squeeze(s);
+    dims r;
+    for (int d = 0; d < s.n; ++d)
+      if (nd.at[0].contains(d) && s[d] != 1) r.push_back(s[d]);
+    return r;
+  }
+
+private:
+  constexpr index_t inner(node const& nd) const {
+    dims const& a = sizes(input(nd, 0));
+    return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
+  }
+  constexpr void classify(node const& nd, known k) {
+    role r = role::inlined;
+    index_t w = own(k), d = w, times = 1;
+    index_t const size = numel(nd.out.sizes);
+    switch (k) {
+    case known::placeholder:
+    case known::data:
+    case known::constant: r = role::source; break;
+    case known::sum:
+    case known::amax:
+    case known::amin: {
+      index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
+      auto const a = static_cast<std::size_t>(input(nd, 0));
+      if (reduced <= few && dense[a] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
+      else r = role::reduction;
+      break;
+    }
+    case known::mm: {
+      index_t const in = inner(nd);
+      dims const& s = nd.out.sizes;
+      bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
+      if (in == 0 || !is_floating(nd.out.type)) r = role::call;
+      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16)) times = in, w = d = in;
+      else r = vector && s.n == 2 ? role::product : role::call;
+      break;
+    }
+    case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
+    case known::gather:
+    case known::scatter_add:
+    case known::argmax:
+    case known::cond:
+    case known::scan:
+    case known::getitem:
+    case known::other: r = role::call; break;
+    default: break;
+    }
+    if (r == role::inlined)
+      for (int e = 0; e < nd.count; ++e) {
+        auto const o = static_cast<std::size_t>(input(nd, e));
+        if (of[o] != role::inlined) continue;
+        w += weight[o] * times;
+        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times;
+      }
+    else w = d = 0;
+    of.push_back(r);
+    weight.push_back(w < 100000 ? w : 100000);
+    dense.push_back(d < 100000 ? d : 100000);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/root.hpp
+/// @file
+/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
+namespace varve::loop {
+
+/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+struct root {
+  sink_kind kind = sink_kind::store;
+  bool product = false, accumulate = false;
+  int a = -1, b = -1; // instances
+  access at = blank_access;
+};
+
+namespace detail {
+constexpr bool is_integer(dtype t) { return category(t) == 1; }
+
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
+constexpr lane lanes_for(unfolding const& u) {
+  bool f32 = false, f64 = false, integers = false;
+  for (instance const& i : u.all) {
+    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
+    dtype const t = u.f.g.nodes[i.node].out.type;
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
+  }
+  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
+}
+
+/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
+  double cost = steps;
+  for (access const& a : acc)
+    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
+  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
+  return cost * static_cast<double>(vectors) / static_cast<double>(n);
+}
+} // namespace detail
+
+/// Appends a stage that fills a buffer with the neutral element of a reduction.
+constexpr void fill(program& p, int buffer, sink_kind kind) {
+  stage s = blank_stage;
+  s.kind = stage_kind::fill;
+  s.out = buffer;
+  double const inf = std::numeric_limits<double>::infinity();
+  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
+  p.stages.push_back(s);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/lower.hpp
+/// @file
+/// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
+namespace varve::loop {
+
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
+constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
+  graph const& g = u.f.g;
+  // Plain pointers: each call saved is saved a thousand times in the compiler.
+  instance const* const all = u.all.data();
+  axis_index const* const maps = u.maps.data();
+  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
+  node const* const nodes = g.nodes.data();
+  known const* const what_of = u.f.what.data();
+  int const count = static_cast<int>(u.all.size());
+  body b = blank_body;
+  b.type = detail::lanes_for(u);
+
+  // Affine addresses over the iteration space: loads first, then sinks.
+  list<access> acc;
+  list<int> access_numbers(static_cast<std::size_t>(count), -1);
+  int* const access_of = access_numbers.data();
+  int steps = 0;
+  for (int i = 0; i < count; ++i) {
+    instance const& in = all[i];
+    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
+    bool const index = what == known::arange || what == known::one_hot;
+    if (in.as == instance::form::value && !index) {
+      steps += 1;
+      continue;
+    }
+    access a = blank_access;
+    dims const stride = contiguous_strides(nd.out.sizes);
+    for (int k = 0; k < nd.out.sizes.n; ++k) {
+      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
+      axis_index const& x = maps[in.map + k];
+      index_t const s = index ? 1 : stride[k];
+      a.offset += x.offset * s;
+      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
+    }
+    if (!index) {
+      int from = in.node;
+      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
+      a.buffer = buffer_of_[from];
+    }
+    access_of[i] = static_cast<int>(acc.size());
+    acc.push_back(a);
+  }
+  int const first_sink = static_cast<int>(acc.size());
+  for (root const& r : roots) acc.push_back(r.at);
+  for (access& a : acc)
+    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
+
+  // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
+  for (int d = 0; d < rank; ++d) {
+    index_t const n = u.range.hi[d] - u.range.lo[d];
+    if (n == 1) continue;
+    int const l = b.rank;
+    bool merge = l > 0;
+    for (access const& a : acc) merge = merge && a.stride[l - 1] == n * a.stride[d];
+    if (merge) {
+      for (access& a : acc) a.stride[l - 1] = a.stride[d];
+      b.extent[l - 1] *= n;
+    } else {
+      for (access& a : acc) a.stride[l] = a.stride[d];
+      b.extent[l] = n;
+      ++b.rank;
+    }
+  }
+  for (access& a : acc)
+    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
+
+  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
+  index_t volume = 1;
+  for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
+  int order[max_rank]{}, placed = 0;
+  bool reduces = false;
+  for (root const& r : roots) reduces |= r.kind != sink_kind::store;
+  auto kept = [&](int d) {
+    for (std::size_t r = 0; r < roots.size(); ++r)
+      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0) return false;
+    return true;
+  };
+  bool const reorder = reduces && volume <= 16384;
+  for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
+    for (int d = 0; d < b.rank; ++d)
+      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
+  {
+    list<access> const old = acc;
+    body const before = b;
+    for (int l = 0; l < b.rank; ++l) {
+      b.extent[l] = before.extent[order[l]];
+      for (std::size_t k = 0; k < acc.size(); ++k) acc[k].stride[l] = old[k].stride[order[l]];
+    }
+  }
+  if (b.type != lane::wide && b.rank > 0) {
+    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+    double best = 1e300;
+    for (int d = b.rank - 1; d >= 0; --d) {
+      double const c = detail::vector_cost(b, acc, d, steps, lanes);
+      if (c < best) best = c, b.vector = d;
+    }
+    if (lanes == 1) b.vector = -1;
+    int sums = 0;
+    for (root const& r : roots) sums += r.kind != sink_kind::store;
+    b.paired = sums > 4;
+    b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
+  }
+  int const inner = b.rank - 1;
+
+  // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
+  list<int> by_node(static_cast<std::size_t>(count), 0);
+  {
+    std::size_t k = 0;
+    for (std::size_t n = 0; n < u.head.size() && static_cast<int>(n) <= u.highest; ++n)
+      for (int i = u.head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
+  }
+  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
+  int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
+  list<char> exact(static_cast<std::size_t>(count), 0);
+  char* const rounded = exact.data(); // used by more than additions: the product itself is needed
+  for (int i : by_node) {
+    instance const& in = all[i];
+    resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
+  }
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
+  auto sums_products = [&](instance const& in) { // then it is a dot product
+    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
+    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
+    return all_are;
+  };
+  for (int i = 0; i < count; ++i) {
+    instance const& in = all[i];
+    if (in.as != instance::form::value) continue;
+    known const what = what_of[in.node];
+    if (sums_products(in)) continue;
+    for (int k = 0; k < in.count; ++k) {
+      int const a = resolved[args[in.args + k]];
+      int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
+      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
+      if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
+    }
+  }
+  for (root const& r : roots) {
+    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
+    if (r.product) rounded[resolved[r.b]] = 1;
+  }
+  list<step> fixed, varying;
+  int const access_base = static_cast<int>(p.accesses.size());
+  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
+  auto records = [&](int first) {
+    list<int> fields;
+    access const& like = acc[access_of[first]];
+    for (int i = first; i >= 0; i = all[i].next) {
+      access const& a = acc[access_of[i]];
+      bool same = a.buffer == like.buffer;
+      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
+      if (same) fields.push_back(i);
+    }
+    for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
+      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
+    int const n = static_cast<int>(fields.size());
+    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
+    for (int k = 0; k < n; k += at_once) {
+      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
+      for (int q = 0; q < at_once; ++q) {
+        step s = blank_step;
+        s.kind = q ? step_kind::none : step_kind::records;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
+        s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
+        s.slot = static_cast<int>(varying.size());
+        if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
+        varying.push_back(s);
+      }
+    }
+  };
+  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
+  auto vanish = [&](int m) { // a product whose users multiply by themselves
+    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
+  };
+  for (int i : by_node) {
+    instance const& in = all[i];
+    if (in.as == instance::form::alias || step_of[i] >= 0) continue;
+    if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
+      dtype const t = nodes[in.node].out.type;
+      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
+      if (step_of[i] >= 0) continue;
+    }
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
+    step s = blank_step;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
+    s.args = static_cast<int>(p.slots.size());
+    if (in.as == instance::form::zero) s.kind = step_kind::constant;
+    else if (in.as == instance::form::load) s.kind = step_kind::load;
+    else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
+    else if (what == known::arange || what == known::one_hot) s.kind = step_kind::index;
+    else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
+    else if (what == known::sum) s.kind = step_kind::sum;
+    else if (what == known::amax) s.kind = step_kind::greatest;
+    else if (what == known::amin) s.kind = step_kind::least;
+    else if (what == known::mm) s.kind = step_kind::dot;
+    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
+    bool invariant = true;
+    if (int const a = access_of[i]; a >= 0) {
+      s.access = access_base + a;
+      invariant = inner < 0 || acc[a].stride[inner] == 0;
+    }
+    auto take = [&](int a) {
+      p.slots.push_back(a);
+      if (s.count < 3) s.in[s.count] = a;
+      invariant = invariant && a < 0;
+      ++s.count;
+    };
+    if (sums_products(in)) {
+      s.kind = step_kind::dot;
+      for (int k = 0; k < in.count; ++k) {
+        int const m = resolved[args[in.args + k]];
+        take(factor(m, 0)), take(factor(m, 1));
+        vanish(m);
+      }
+    } else if (in.as == instance::form::value) {
+      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
+    }
+    // a * b + c in one instruction, when the product is used in sums only
+    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
+      for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
+        int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
+        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
+        s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
+        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
+        s.count = 3;
+        vanish(m);
+        break;
+      }
+    }
+    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
+      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
+    if (b.rank == 0) invariant = false;
+    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
+    slot[i] = invariant ? ~s.slot : s.slot;
+    step_of[i] = invariant ? -1 : s.slot;
+    (invariant ? fixed : varying).push_back(s);
+  }
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
+  for (root const& r : roots)
+    if (multiplies(r)) vanish(resolved[r.a]);
+  b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
+  for (step const& s : fixed) p.steps.push_back(s);
+  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
+  for (step const& s : varying) p.steps.push_back(s);
+  b.paired = b.paired && b.step_count <= 128;
+
+  b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
+  for (std::size_t r = 0; r < roots.size(); ++r) {
+    sink s = blank_sink;
+    s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
+    s.a = slot[resolved[roots[r].a]];
+    if (s.product) s.b = slot[resolved[roots[r].b]];
+    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
+    s.access = access_base + first_sink + static_cast<int>(r);
+    if (s.kind != sink_kind::store) {
+      int level = b.rank;
+      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
+      s.level = level < b.rank || b.rank == 0 ? level : -1;
+      bool again = s.level < 0; // an outer loop comes back to the same element
+      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
+      if (again && !s.accumulate) {
+        fill(p, roots[r].at.buffer, s.kind);
+        s.accumulate = true;
+      }
+    }
+    p.sinks.push_back(s);
+  }
+  for (access const& a : acc) p.accesses.push_back(a);
+  stage st = blank_stage;
+  st.number = static_cast<int>(p.bodies.size());
+  p.bodies.push_back(b);
+  p.stages.push_back(st);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/seed.hpp
+namespace varve::loop {
+
+/// A node that a loop computes, or a copy of its value.
+struct member {
+  int node;
+  int copy_to; // result buffer of a copy, -1 for the node's own
+};
+
+/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
+constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
+  graph const& g = roles.g;
+  node const& nd = g.nodes[m.node];
+  axis_index map[max_rank]{};
+  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
+  root r;
+  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
+  dims const out = contiguous_strides(nd.out.sizes);
+  if (kind == role::inlined || kind == role::source) {
+    unfolding::identity(nd.out.sizes, map);
+    r.a = u.demand(m.node, map);
+    for (int k = 0; k < nd.out.sizes.n; ++k)
+      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
+    roots.push_back(r);
+    return;
+  }
+  bool const unrolled = roles.unrolls(m.node);
+  int const a = roles.input(nd, 0);
+  dims const& s = g.nodes[a].out.sizes;
+  if (kind == role::product) { // mm with one row or column
+    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+    int const b = roles.input(nd, 1);
+    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
+    r.kind = sink_kind::sum, r.product = true;
+    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
+    index_t const free = rows > 1 ? rows : cols;
+    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
+      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
+      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
+      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
+      map[0] = ta ? k : row, map[1] = ta ? row : k;
+      r.a = u.demand(a, map);
+      map[0] = tb ? col : k, map[1] = tb ? k : col;
+      r.b = u.demand(b, map);
+      r.at.offset = unrolled ? e : 0;
+      if (f.dim >= 0) r.at.stride[f.dim] = 1;
+      roots.push_back(r);
+    }
+    return;
+  }
+  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
+  bool const keep = nd.at[1][0] != 0;
+  dims stride; // of the result, per axis of the operand
+  for (int k = 0, o = 0; k < s.n; ++k) {
+    bool const reduced = nd.at[0].contains(k);
+    stride.push_back(reduced ? 0 : out[o]);
+    o += !reduced || keep;
+  }
+  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
+  for (index_t e = 0; e < copies_; ++e) {
+    int d = 0;
+    r.at.offset = e;
+    for (int k = 0; k < s.n; ++k) {
+      map[k] = {-1, 0, 0};
+      if (s[k] == 1) continue;
+      bool const reduced = nd.at[0].contains(k);
+      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
+      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
+    }
+    r.a = u.demand(a, map);
+    roots.push_back(r);
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/plan.hpp
+/// @file
+/// Planning: which values are stored, which loops compute them, in which order.
+namespace varve::loop {
+
+/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
+class planner {
+public:
+  constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
+    std::size_t const n = g.nodes.size();
+    stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
+    for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
+  }
+  constexpr program run() {
+    results();
+    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
+    for (std::size_t k = 0; k < own; ++k) {
+      if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
+      if (roles.of[k] == role::call)
+        for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
+    }
+    for (int round = 0; round < 12 && !arrange(); ++round) {}
+    for (std::size_t k = 0; k < own; ++k)
+      if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      if (groups[k].call >= 0) call(groups[k].call);
+      else boxes(static_cast<int>(k));
+    }
+    place_in_arena(p);
+    return static_cast<program&&>(p);
+  }
+
+private:
+  struct one_group {
+    dims space;
+    int call = -1;
+    list<member> members{};
+  };
+  graph const& g;
+  list<known> what;
+  role_table roles;
+  list<char> stored{}, opaque{};
+  list<int> group{}, buffer_of{};
+  list<member> copies{};
+  list<one_group> groups{};
+  program p{};
+
+  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
+  constexpr void store(int n) {
+    if (!is_given(what[n])) stored[n] = 1;
+  }
+  /// The node whose buffer holds the elements of `n`: reshapes are free.
+  constexpr int base(int n) const {
+    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
+    return n;
+  }
+  constexpr int new_buffer(meta const& m, index_t rows) {
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
+  constexpr int new_buffer(node const& n, place where, index_t number) {
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
+  /// The buffer of an array constant.
+  constexpr int constants(node const& n) {
+    auto const first = static_cast<std::ptrdiff_t>(n.value);
+    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
+    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
+    return buffer;
+  }
+  constexpr void results() {
+    region const& r = g.regions[0];
+    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
+    for (int k = 0; k < r.node_count; ++k)
+      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
+    for (int k = 0; k < r.result_count; ++k) {
+      int const n = g.results[r.result_first + k], b = base(n);
+      int const buffer = new_buffer(g.nodes[n], place::result, k);
+      p.results.push_back(g.nodes[n].out);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
+      else stored[b] = 1, buffer_of[b] = buffer;
+    }
+  }
+  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
+  constexpr bool arrange() {
+    groups.clear();
+    bool stable = true;
+    list<int> seen(g.nodes.size(), -1);
+    for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
+      if (!stored[k]) continue;
+      if (opaque[k]) {
+        int after = -1;
+        for (int e = 0; e < g.nodes[k].count; ++e) {
+          int const b = base(input(g.nodes[k], e));
+          store(b);
+          if (group[b] > after) after = group[b];
+        }
+        if (what[k] == known::getitem) { // written by its operand
+          group[k] = after;
+          continue;
+        }
+        group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
+        groups.push_back({dims{}, static_cast<int>(k)});
+      } else {
+        stable = join({static_cast<int>(k), -1}, seen) && stable;
+      }
+    }
+    for (member const& c : copies) stable = join(c, seen) && stable;
+    return stable;
+  }
+  constexpr bool join(member const& m, list<int>& seen) {
+    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
+    facts const f{g, what, stored, opaque, group};
+    unfolding u(f, -1, true);
+    u.self = m.copy_to < 0 ? m.node : -1;
+    list<root> none;
+    seed(u, roles, buffer_of, m, none);
+    std::size_t const seeds = u.all.size();
+    u.run();
+    int earliest = 0;
+    bool stable = true;
+    for (instance const& i : u.all) {
+      int n = i.node;
+      if (i.as != instance::form::load || is_given(what[n])) continue;
+      bool const linear = !u.is_leaf(n);
+      if (linear) n = base(input(g.nodes[n], 0));
+      if (is_given(what[n])) continue;
+      if (!stored[n]) {
+        stored[n] = 1;
+        stable = false;
+        continue;
+      }
+      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
+      int const after = group[n] + (together ? 0 : 1);
+      if (after > earliest) earliest = after;
+    }
+    int j = earliest;
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
+    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
+    list<char> needed(u.all.size(), 0);
+    for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
+    index_t const volume = numel(space);
+    list<index_t> again(static_cast<std::size_t>(u.highest) + 1, 0); // cost of what is computed at several indices
+    for (int n = 0; n <= u.highest; ++n) {
+      int const h = u.head[n];
+      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
+      node const& nd = g.nodes[n];
+      index_t c = role_table::own(what[n]);
+      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
+      again[n] = c;
+    }
+    int const own = m.copy_to < 0 ? m.node : -1;
+    for (int n = u.highest; n >= 0; --n) {
+      int const h = u.head[n];
+      if (h < 0) continue;
+      int maps = 0;
+      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
+      if (!maps) continue;
+      bool keep = false;
+      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange) {
+        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
+        bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
+        seen[n] = j;
+      }
+      if (keep) {
+        stored[n] = 1;
+        stable = false;
+        continue;
+      }
+      for (int i = h; i >= 0; i = u.all[i].next)
+        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
+    }
+    if (j == static_cast<int>(groups.size())) groups.push_back({space});
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
+    return stable;
+  }
+  /// A branch, whose operand 0 is the predicate, or a scan.
+  constexpr void higher_order(int n) {
+    node const& nd = g.nodes[n];
+    region const& r = g.regions[nd.regions_first];
+    bool const loop = what[n] == known::scan;
+    int const first = loop ? 0 : 1;
+    stage s = blank_stage;
+    s.kind = loop ? stage_kind::scan : stage_kind::branch;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
+    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    s.in[1] = static_cast<int>(p.slots.size());
+    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
+    s.in[2] = static_cast<int>(p.slots.size());
+    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
+    for (int m = n + 1; m < g.regions[0].node_count; ++m)
+      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
+        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
+    index_t const carried = loop ? nd.at[0][0] : c.results;
+    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
+      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
+    p.calls.push_back(c);
+    p.stages.push_back(s);
+  }
+  constexpr void call(int n) {
+    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
+    node const& nd = g.nodes[n];
+    stage s = blank_stage;
+    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
+    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
+    p.calls.push_back(c);
+    s.out = buffer_of[n];
+    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
+    p.stages.push_back(s);
+  }
+  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
+  constexpr void boxes(int j) {
+    one_group const& gr = groups[j];
+    facts const f{g, what, stored, opaque, group};
+    unfolding u(f, j, false);
+    list<box> todo(1, box{});
+    for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
+    bool split = false;
+    while (!todo.empty()) {
+      u.clear();
+      u.range = todo.back();
+      todo.pop_back();
+      list<root> roots;
+      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
+      u.run();
+      if (u.cut_dim >= 0) {
+        if (!split)
+          for (root const& r : roots)
+            if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
+        split = true;
+        box left = u.range, right = u.range;
+        left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
+        todo.push_back(right), todo.push_back(left);
+        continue;
+      }
+      for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
+      lower(u, gr.space.n, roots, buffer_of, p);
+    }
+  }
+};
+
+/// The stages that compute region 0 of an (optimized) graph.
+constexpr program plan(graph const& g) { return planner(g).run(); }
+
+} // namespace varve::loop
+
 // ---- varve/graph/run.hpp
 namespace varve::loop {
 
@@ -20493,7 +19665,7 @@ VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
   index_t hungriest = 0;
   for (body const& b : p.bodies) {
     r->bodies.push_back(block_planner<>::plan(p, b));
-    hungriest = std::max(hungriest, r->bodies.back().scratch);
+    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
   }
   r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
   r->tables.resize(p.buffers.size());
@@ -20911,6 +20083,103 @@ auto linearize(F f, X const&... x) {
   boxed_args ordered;
   for (int k : l.captured()) ordered.push_back(constants[k]);
   return std::pair(y, linear_map<decltype(y)>(std::move(g), std::move(ordered), {meta{x.dtype(), x.sizes()}...}));
+}
+
+} // namespace varve
+
+// ---- varve/graph/print.hpp
+#include <cstdio>
+namespace varve {
+namespace detail {
+
+/// A number as short as it can be read back.
+VARVE_COLD inline std::string number_text(double x) {
+  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15) return std::to_string(static_cast<long long>(x));
+  char text[40];
+  for (int digits = 6; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, x);
+    if (std::strtod(text, nullptr) == x) break;
+  }
+  return text;
+}
+
+/// `float32[8, 3]`; a plain `float32` for rank 0.
+VARVE_COLD inline std::string meta_text(meta const& m) { return std::string(name(m.type)) + (m.sizes.n ? to_string(m.sizes) : ""); }
+
+/// The number in a placeholder or constant; of an array constant the elements, of many the first.
+VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
+  if (!is_array_constant(n)) return number_text(n.value);
+  constexpr index_t shown = 16;
+  std::string s = "[";
+  index_t const count = numel(n.out.sizes);
+  for (index_t e = 0; e < count && e < shown; ++e) s += (e ? ", " : "") + number_text(g.constants[static_cast<std::ptrdiff_t>(n.value) + e]);
+  return s += count > shown ? ", ...]" : "]";
+}
+
+/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
+VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
+  std::string s = n.op->name;
+  s += '(';
+  char const* comma = "";
+  if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
+  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
+  for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
+  return s += ')';
+}
+
+VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    if (g.nodes[n].regions_count) s += " {";
+    s += '\n';
+    for (int k = 0; k < g.nodes[n].regions_count; ++k) {
+      if (k) s += indent + "} {\n";
+      print_region(s, g, g.nodes[n].regions_first + k, indent + "  ");
+    }
+    if (g.nodes[n].regions_count) s += indent + "}\n";
+  }
+  s += indent + "return";
+  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
+  s += '\n';
+}
+
+VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
+  region const& f = g.regions[r];
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[n];
+    bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
+    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
+    for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
+    s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
+    for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
+    for (int k = 0; k < nd.regions_count; ++k) {
+      int const sub = nd.regions_first + k;
+      s += indent + "subgraph cluster_" + std::to_string(sub) + " {\n" + indent + "  label=\"" + nd.op->name + " " + std::to_string(k) + "\";\n";
+      dot_region(s, g, sub, indent + "  ");
+      s += indent + "}\n";
+    }
+  }
+  for (int k = 0; k < f.result_count; ++k) {
+    std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
+    s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
+    s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
+  }
+}
+} // namespace detail
+
+/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the functions of higher-order operators indented under it, `return` last.
+VARVE_COLD inline std::string to_string(graph_view const& g) {
+  std::string s;
+  if (g.sizes.regions) detail::print_region(s, g, 0, "");
+  return s;
+}
+
+/// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
+VARVE_COLD inline std::string to_dot(graph_view const& g) {
+  std::string s = "digraph varve {\n  node [shape=plaintext];\n";
+  if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
+  return s + "}\n";
 }
 
 } // namespace varve
