@@ -57,7 +57,17 @@ struct noting : vv::dispatch_mode<noting> {
     return op(args...);
   }
 };
+/// An operator of a user.
+struct bump_t : vv::promoting_operator<bump_t> {
+  static constexpr auto op_name = "bump";
+};
+inline constexpr bump_t bump{};
 } // namespace
+template <>
+struct vv::rules<bump_t> : vv::rule::pointwise<1, vv::promotion::floating> {
+  static constexpr auto kernel(auto x) { return vv::kernel::exp(-(x * x)); }
+  static constexpr auto partial(vv::arg_t<0>, auto const& y, auto const& x) { return -2.0 * x * y; }
+};
 
 double sample::run_time_difference(graph const& g, std::vector<std::vector<double>> const& arguments, std::vector<std::vector<double>> const& expected) {
   tensor const x = counting({2, 2});
@@ -135,6 +145,13 @@ TEST_CASE("fuse graph: gradients, and gradients of gradients", "[fuse][graph]") 
   auto const h = vv::vmap(vv::grad(vv::grad([](tensor const& v) { return vv::sin(v) * v; })));
   tensor const v = counting({100}, dtype::float64);
   CHECK(fused_and_eager_differ(vv::make_fx(h)(v), v) < 1e-12);
+}
+
+TEST_CASE("fuse graph: an operator of a user brings its kernel", "[fuse][graph]") {
+  tensor const x = counting({700});
+  auto const f = [](tensor const& v) { return vv::sum(bump(v * 0.5) + v); };
+  CHECK(fused_and_eager_differ(vv::make_fx(vv::grad(f))(x), x) < 1e-6);
+  CHECK(vv::fuse(vv::make_fx(vv::grad(f))(x)).program().stages.size() == 1);
 }
 
 TEST_CASE("fuse graph: cond is a branch, scan a loop", "[fuse][graph][cond][scan]") {
