@@ -16,8 +16,10 @@
 #include <varve/core/message.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/fwd.hpp>
+#include <varve/graph/compile.hpp>
 #include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/fuse_graph.hpp>
 #include <varve/graph/fuse_tensors.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/linearize.hpp>

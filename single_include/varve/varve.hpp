@@ -2621,6 +2621,7 @@ struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
 namespace detail {
+struct pointwise_info;
 struct kernels_below;
 }
 
@@ -2643,6 +2644,8 @@ struct op_table {
   /// What is kept for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;
+  /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
+  detail::pointwise_info const* pointwise = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
@@ -4293,6 +4296,12 @@ constexpr char const* schema_of() {
   else return "";
 }
 
+template <class Tag>
+constexpr pointwise_info const* pointwise_of() {
+  if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
+  else return nullptr;
+}
+
 /// The kernels registered at run time for an operator; null while there are none.
 template <class Tag>
 inline constinit std::atomic<dispatch_table const*> registered{nullptr};
@@ -4332,7 +4341,8 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::meta_of_result,
                                 &detail::registered<Tag>,
                                 detail::saved_of<rules<Tag>>(),
-                                rules<Tag>::kind};
+                                rules<Tag>::kind,
+                                detail::pointwise_of<Tag>()};
 
 namespace detail {
 template <class Tag, int Facts>
@@ -7324,9 +7334,9 @@ void clear_results(index_t n, void* results) {
   for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
 }
 
-/// Folds a contiguous row of at least one batch in four accumulators.
+/// Folds a contiguous row of at least one batch in four accumulators. (Flattened: compilers leave the maximum a call.)
 template <class Fold, class T>
-T fold_batches(index_t n, T const* p) {
+__attribute__((flatten)) T fold_batches(index_t n, T const* p) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
   V const start(Fold::template identity<T>());
@@ -12829,6 +12839,14 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
+/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+constexpr graph function_of(graph const& g, int r) {
+  graph out;
+  detail::append(out, g, r, r + 1, 0);
+  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  return out;
+}
+
 /// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
 /// becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {
@@ -12895,6 +12913,25 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  constexpr void inputs_first() {
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
@@ -12955,7 +12992,7 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
@@ -12965,22 +13002,7 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
+    inputs_first();
   }
 
   int inputs_ = 0, several_ = 1;
@@ -13224,21 +13246,38 @@ private:
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
+  constexpr explicit make_fx_function(F f_) : f(f_) {}
+
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
+    return trace(l, [](auto const&) {}, x...);
+  }
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. `returned` is told what the function returned.
+  template <class R, class... X>
+  graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
+    trace_layer l;
+    l.captures = &captured;
+    return trace(l, returned, x...);
+  }
+
+private:
+  template <class R, class... X>
+  graph trace(trace_layer& l, R const& returned, X const&... x) const {
     std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
       return detail::call_with(f, in);
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
+    returned(y);
+    if (l.captures) l.builder.inputs_first();
     return l.builder.finish();
   }
 };
 template <class F>
 constexpr auto make_fx(F f) {
-  return make_fx_function<F>{f};
+  return make_fx_function<F>(f);
 }
 
 } // namespace varve
@@ -15679,83 +15718,6 @@ auto carry(F f) {
 
 } // namespace varve
 
-// ---- varve/graph/equal.hpp
-namespace varve {
-
-namespace detail {
-/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
-struct matching {
-  graph_view const &a, &b;
-  list<int> to, from, todo{};
-
-  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
-
-  /// Takes two nodes for one; false when one of them has another partner already.
-  constexpr bool pair(int x, int y) {
-    int &p = to[x], &q = from[y];
-    if (p >= 0 || q >= 0) return p == y && q == x;
-    p = y, q = x;
-    todo.push_back(x);
-    return true;
-  }
-  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
-    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
-  }
-  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
-
-  /// Two nodes without what they are computed from, which is paired.
-  constexpr bool alike(node const& x, node const& y) {
-    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
-    if (is_array_constant(x)) {
-      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
-      for (index_t e = 0; e < numel(x.out.sizes); ++e)
-        if (!same_bits(p[e], q[e])) return false;
-    } else if (!same_bits(x.value, y.value)) {
-      return false;
-    }
-    for (int k = 0; k < x.count; ++k)
-      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
-    for (int k = 0; k < x.regions_count; ++k)
-      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
-    return true;
-  }
-  constexpr bool functions(region const& f, region const& g) {
-    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
-    for (int k = 0; k < f.inputs; ++k)
-      if (!pair(f.node_first + k, g.node_first + k)) return false;
-    for (int k = 0; k < f.result_count; ++k)
-      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
-    return true;
-  }
-  constexpr bool follow() {
-    while (!todo.empty()) {
-      int const x = todo.back();
-      todo.pop_back();
-      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
-    }
-    return true;
-  }
-};
-} // namespace detail
-
-/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
-/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
-/// compared in their order. Linear in the size of the graphs.
-constexpr bool equal(graph_view const& g, graph_view const& h) {
-  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
-  detail::matching m(g, h);
-  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
-  if (!m.follow()) return false;
-  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
-    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
-    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
-    if (x == 0 || y == 0) return x == y;
-    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
-  }
-}
-
-} // namespace varve
-
 // ---- varve/graph/known.hpp
 namespace varve {
 
@@ -15825,6 +15787,103 @@ constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat;
 
 } // namespace varve
 
+// ---- varve/graph/rewrite.hpp
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+  }
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node n, int const* in) {
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node n) {
+    int const first = n.first;
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/graph/as_traced.hpp
+namespace varve {
+
+/// The same graph as the tracer of static values would have written it, which is what planning expects: every conversion of an elementwise operator's operands is a `to` (tensors
+/// convert inside of their operators, so that `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes.
+/// (A template only to cost nothing unless used.)
+template <class = void>
+graph as_traced(graph const& g) {
+  rewriter w(g);
+  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
+  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
+    node nd;
+    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
+    return w.append(nd, &in);
+  };
+  auto converted = [&](int n, dtype wanted) {
+    meta const m = w.to.nodes[n].out;
+    return m.type == wanted ? n : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[n];
+    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
+    if (nd.op == &handle<full_t>) {
+      int const v = converted(w.operand(nd, 0), nd.out.type);
+      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
+    }
+    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
+    op_table const* const table = ops::find(nd.op->name);
+    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    meta x[2];
+    number[n] = 1;
+    for (int k = 0; k < nd.count; ++k) {
+      int const from = g.edges[nd.first + k];
+      number[n] = number[n] && number[from];
+      if (k < conditions || k - conditions > 1) continue;
+      x[k - conditions] = g.nodes[from].out;
+      x[k - conditions].number = number[from] != 0;
+    }
+    dtype type = nd.out.type; // of comparisons it says nothing
+    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
+    int in[4];
+    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
+    return w.append(nd, in);
+  };
+  return w.run(each, [] {});
+}
+
+} // namespace varve
+
 // ---- varve/graph/program.hpp
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
@@ -15840,6 +15899,7 @@ struct buffer {
   dtype type;
   index_t number;
   index_t elements;
+  int node; // of the graph; -1: of none
 };
 
 /// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
@@ -15881,8 +15941,9 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
+  int node; // of the graph
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
@@ -15932,6 +15993,7 @@ inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
   known what = known::other;
+  op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};
   int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
@@ -15996,6 +16058,86 @@ private:
     for (T const& x : from) *to++ = x;
   }
 };
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_body.hpp
+/// @file
+/// A loop nest of a program made ready to run block by block: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache.
+namespace varve::loop {
+
+/// How the addresses of an access go through one block.
+struct block_access {
+  int buffer;
+  int itemsize;
+  index_t offset;
+  index_t stride[max_rank];
+  /// The elements of a block are the first `period` ones again and again, and those follow one another. `all`: they all do; 0: there is no such period.
+  index_t period;
+  bool all;
+  /// Every block sees the same elements.
+  bool once;
+};
+
+/// Where the elements of one block of a value are.
+struct block_value {
+  enum class place : unsigned char { memory, scratch, constant } where;
+  dtype type;
+  int access = -1;   // memory: where it is read from, or written to; scratch: where it is copied from
+  index_t byte = 0;  // in the scratch memory or among the constants, per element of a block
+  double number = 0; // of a constant
+};
+
+/// One kernel call per block, or the copying of elements that do not follow one another (`copy`), or an affine function of the loop indices (`index`).
+struct block_step {
+  enum class kind : unsigned char { call, copy, index } what;
+  kernel::loop f;
+  int out;
+  int access; // of `copy` and `index`
+  int count;
+  int in[4];
+};
+
+/// What is left behind of a block: written by the step that computes it (`value` is -1), stored, or folded into memory.
+struct block_sink {
+  sink_kind kind;
+  int value;
+  int access;
+  bool clear; // the memory holds nothing yet
+  kernel::detail::reducer fold;
+};
+
+/// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at a time.
+struct block_body {
+  int rank = 0, tile = 0;
+  index_t extent[max_rank]{};
+  index_t chunk = 1, inner = 1; // `inner`: elements in one round
+  index_t block = 0;            // elements that a block has room for
+  index_t scratch = 0;          // bytes, with the table of addresses in front
+  std::vector<block_access> accesses;
+  std::vector<block_value> values;
+  std::vector<block_step> steps;
+  std::vector<block_sink> sinks;
+  tensor constants; // blocks of equal elements
+};
+
+/// Calls `f(first element in the block, address relative to the block's, elements)` for each row of a block of `chunk` rounds.
+template <class F>
+void for_each_row(block_body const& b, index_t chunk, block_access const& a, F const& f) {
+  int const last = b.rank - 1;
+  auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
+  index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
+  index_t i[max_rank]{}, at = 0;
+  for (index_t k = 0; k < rows; ++k) {
+    f(k * row, at, row);
+    for (int l = last - 1; l >= b.tile; --l) {
+      at += a.stride[l];
+      if (++i[l] < extent(l)) break;
+      at -= a.stride[l] * i[l];
+      i[l] = 0;
+    }
+  }
+}
 
 } // namespace varve::loop
 
@@ -16348,6 +16490,445 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
 }
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_kernel.hpp
+/// @file
+/// The arithmetic that planning makes of operators, as kernels over blocks of elements. Operators themselves bring their own kernels (`op_table::pointwise`).
+/// All is templates, so that a program which runs no graph contains none of it.
+namespace varve::loop {
+
+/// What a block is combined by.
+enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
+
+namespace detail {
+template <block_op Op>
+struct block_functor {
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b) const
+    requires(Op <= block_op::least)
+  {
+    if constexpr (Op == block_op::add) return kernel::add(a, b);
+    else if constexpr (Op == block_op::sub) return kernel::sub(a, b);
+    else if constexpr (Op == block_op::mul) return kernel::mul(a, b);
+    else if constexpr (Op == block_op::greatest) return kernel::maximum(a, b);
+    else return kernel::minimum(a, b);
+  }
+  template <class V>
+  VARVE_INLINE bool operator()(V const& a, V const& b) const
+    requires(Op == block_op::equal)
+  {
+    return a == b;
+  }
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b, V const& c) const
+    requires(Op == block_op::fma || Op == block_op::fnma)
+  {
+    if constexpr (Op == block_op::fma) return detail::multiply_add(a, b, c);
+    else return detail::subtract_product(a, b, c);
+  }
+};
+template <block_op Op, class T>
+constexpr kernel::loop block_kernel() {
+  if constexpr (Op == block_op::fma || Op == block_op::fnma) {
+    if constexpr (std::is_floating_point_v<T>) return &kernel::contiguous<T, T, block_functor<Op>, 3>;
+    else return nullptr;
+  } else if constexpr (Op == block_op::equal) {
+    if constexpr (std::is_same_v<T, std::int64_t>) return &kernel::contiguous<bool, T, block_functor<Op>, 2>;
+    else return nullptr;
+  } else {
+    return &kernel::contiguous<T, T, block_functor<Op>, 2>;
+  }
+}
+} // namespace detail
+
+/// The kernel of `op` on blocks of dtype `t`. `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+template <class = void>
+VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
+  return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
+    switch (op) {
+    case block_op::add: return detail::block_kernel<block_op::add, T>();
+    case block_op::sub: return detail::block_kernel<block_op::sub, T>();
+    case block_op::mul: return detail::block_kernel<block_op::mul, T>();
+    case block_op::greatest: return detail::block_kernel<block_op::greatest, T>();
+    case block_op::least: return detail::block_kernel<block_op::least, T>();
+    case block_op::fma: return detail::block_kernel<block_op::fma, T>();
+    case block_op::fnma: return detail::block_kernel<block_op::fnma, T>();
+    default: return detail::block_kernel<block_op::equal, T>();
+    }
+  });
+}
+
+/// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
+template <class = void>
+VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
+  return on_dtype(t, "fuse", [kind]<class T>() {
+    if (kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+    if (kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+    return kernel::detail::make_reducer<kernel::sum_fold, T>();
+  });
+}
+
+/// Fills `n` elements of dtype `t` with a number.
+template <class = void>
+VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
+  on_dtype(t, "fuse", [&]<class T>() {
+    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
+  });
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_plan.hpp
+namespace varve::loop {
+
+/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here, and operators compute by the very kernels that tensors use.
+/// Errors: `missing_rule` when an operator is not known for tensors. Work is linear in the steps. (A template only to cost nothing unless used.)
+template <class = void>
+class block_planner {
+public:
+  static block_body plan(program const& p, body const& b) {
+    for (index_t room = most_elements;; room /= 2) {
+      block_planner planner(p, b, room);
+      planner.build();
+      if (planner.r.scratch <= most_bytes || room <= 64) return std::move(planner.r);
+    }
+  }
+
+private:
+  static constexpr index_t most_elements = 512, most_bytes = 16384;
+  using place = block_value::place;
+  program const& p;
+  body const& b;
+  block_body r;
+  int order[max_rank]{};
+  std::vector<int> fixed, now;
+
+  block_planner(program const& program_, body const& body_, index_t room) : p(program_), b(body_) {
+    r.rank = b.rank;
+    for (int l = 0; l < b.rank; ++l) order[l] = l;
+    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) move_last(order + b.vector, order + last);
+    for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
+    if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
+    index_t volume = 1;
+    for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
+    if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
+    r.tile = r.rank - 1;
+    while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
+    r.chunk = r.inner ? room / r.inner : 1;
+    if (r.chunk > r.extent[r.tile]) r.chunk = r.extent[r.tile];
+    if (r.chunk < 1) r.chunk = 1;
+    r.block = (r.chunk * r.inner + 15) / 16 * 16;
+  }
+
+  static void move_last(int* from, int* to) {
+    for (; from < to; ++from) std::swap(from[0], from[1]);
+  }
+  int access_of(int number) {
+    access const& from = p.accesses[number];
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
+    int l = r.rank - 1;
+    index_t adjacent = 1;
+    for (; l >= r.tile && (a.stride[l] == adjacent || (l == r.tile ? r.chunk : r.extent[l]) == 1); --l) adjacent *= r.extent[l];
+    a.all = l < r.tile;
+    bool repeats = true;
+    for (int k = r.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    a.period = a.all ? r.chunk * r.inner : repeats ? adjacent : 0;
+    for (int k = 0; k <= r.tile; ++k) a.once = a.once && (a.stride[k] == 0 || r.extent[k] == 1);
+    r.accesses.push_back(a);
+    return static_cast<int>(r.accesses.size()) - 1;
+  }
+  int value(dtype t, place where, int access = -1, double number = 0) {
+    r.values.push_back({where, t, access, 0, number});
+    return static_cast<int>(r.values.size()) - 1;
+  }
+  dtype type(int v) const { return r.values[static_cast<std::size_t>(v)].type; }
+  template <class... In>
+  int call(kernel::loop f, dtype out, In... in) {
+    int const v = value(out, place::scratch);
+    r.steps.push_back({block_step::kind::call, f, v, -1, static_cast<int>(sizeof...(In)), {in...}});
+    return v;
+  }
+  int converted(int v, dtype t) {
+    if (type(v) == t) return v;
+    if (r.values[static_cast<std::size_t>(v)].where == place::constant && t != dtype::bool_ && is_floating(t)) return value(t, place::constant, -1, r.values[static_cast<std::size_t>(v)].number);
+    return call(kernel::convert_loop<>(t, type(v)), t, v);
+  }
+  int combined(block_op op, dtype t, int x, int y) { return call(block_loop<>(op, t), t, converted(x, t), converted(y, t)); }
+  /// c + a b, or c - a b; in one rounding where the dtype has it.
+  int multiplied(block_op op, dtype t, int x, int y, int c) {
+    if (kernel::loop const f = block_loop<>(op, t)) return call(f, t, converted(x, t), converted(y, t), converted(c, t));
+    return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+  }
+  int slot(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
+  int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+
+  int loaded(step const& s) {
+    int const a = access_of(s.access);
+    if (r.accesses[static_cast<std::size_t>(a)].all) return value(s.type, place::memory, a);
+    return filled(block_step::kind::copy, s.type, a);
+  }
+  int filled(block_step::kind what, dtype t, int a) {
+    int const v = value(t, place::scratch, a);
+    r.steps.push_back({what, nullptr, v, a, 0, {}});
+    return v;
+  }
+  int operation(step const& s) {
+    op_table const* const table = ops::find(s.op->name);
+    if (!table || !table->pointwise)
+      throw missing_rule((std::string("varve: fuse: operator ") + s.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    varve::detail::pointwise_info const& f = *table->pointwise;
+    dtype const t = f.comparison ? type(operand(s, s.count - 1)) : s.type;
+    kernel::loop const loop = f.loops[static_cast<int>(t)];
+    if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
+    int const v = value(f.comparison ? dtype::bool_ : t, place::scratch);
+    block_step out{block_step::kind::call, loop, v, -1, s.count, {}};
+    for (int k = 0; k < s.count; ++k) out.in[k] = converted(operand(s, k), t);
+    r.steps.push_back(out);
+    return v;
+  }
+  int computed(step const& s) {
+    auto chain = [&](block_op op) {
+      int v = converted(operand(s, 0), s.type);
+      for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
+      return v;
+    };
+    switch (s.kind) {
+    case step_kind::none: return s.access < 0 ? -1 : loaded(s);
+    case step_kind::load:
+    case step_kind::records: return loaded(s);
+    case step_kind::constant: return value(s.type, place::constant, -1, s.value);
+    case step_kind::index: {
+      if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
+      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access));
+      return converted(call(block_loop<>(block_op::equal, dtype::int64), dtype::bool_, converted(operand(s, 0), dtype::int64), i), s.type);
+    }
+    case step_kind::convert: return converted(operand(s, 0), s.type);
+    case step_kind::sum: return s.count ? chain(block_op::add) : value(s.type, place::constant);
+    case step_kind::greatest: return chain(block_op::greatest);
+    case step_kind::least: return chain(block_op::least);
+    case step_kind::dot: {
+      if (s.count == 0) return value(s.type, place::constant);
+      int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
+      for (int k = 2; k < s.count; k += 2) v = multiplied(block_op::fma, s.type, operand(s, k), operand(s, k + 1), v);
+      return v;
+    }
+    case step_kind::fma:
+    case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
+    default: return operation(s); // op, add, sub, mul, div
+    }
+  }
+  void leave(sink const& s) {
+    int const a = access_of(s.access);
+    dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
+    block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
+    if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
+    if (s.kind == sink_kind::store) {
+      out.value = converted(out.value, t);
+      block_value& v = r.values[static_cast<std::size_t>(out.value)];
+      if (v.where == place::scratch && v.access < 0 && r.accesses[static_cast<std::size_t>(a)].all) v.where = place::memory, v.access = a, out.value = -1;
+    } else {
+      kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
+      if (kernel::reduced_dtype(k, type(out.value)) != t) out.value = converted(out.value, t);
+      out.fold = block_reducer<>(s.kind, type(out.value));
+    }
+    r.sinks.push_back(out);
+  }
+  void build() {
+    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
+    for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
+    for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
+    allocate();
+  }
+  /// Is a value copied for the first block and kept for all?
+  bool lasts(block_value const& v) const { return v.where == place::scratch && v.access >= 0 && r.accesses[static_cast<std::size_t>(v.access)].once; }
+  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
+  void allocate() {
+    int const forever = static_cast<int>(r.steps.size());
+    std::vector<int> last(r.values.size(), -1);
+    for (block_sink const& s : r.sinks)
+      if (s.value >= 0) last[static_cast<std::size_t>(s.value)] = forever;
+    for (std::size_t v = 0; v < r.values.size(); ++v) // written in place
+      if (r.values[v].where == place::memory) last[v] = forever;
+    std::vector<block_step> kept;
+    for (int k = forever - 1; k >= 0; --k) {
+      block_step const& s = r.steps[static_cast<std::size_t>(k)];
+      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      for (int q = 0; q < s.count; ++q) if (int& l = last[static_cast<std::size_t>(s.in[q])]; l < k) l = k;
+    }
+    index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
+    index_t top = 0, constants = 0;
+    std::vector<index_t> free_[9];
+    for (int k = 0; k < forever; ++k) {
+      block_step const& s = r.steps[static_cast<std::size_t>(k)];
+      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      for (int q = 0; q < s.count; ++q) {
+        block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
+        bool again = false;
+        for (int e = 0; e < q; ++e) again = again || s.in[e] == s.in[q];
+        if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
+      }
+      block_value& v = r.values[static_cast<std::size_t>(s.out)];
+      if (v.where == place::scratch) {
+        auto& list = free_[itemsize(v.type)];
+        if (list.empty() || lasts(v)) v.byte = top, top += itemsize(v.type);
+        else v.byte = list.back(), list.pop_back();
+      }
+      kept.push_back(s);
+    }
+    r.steps = std::move(kept);
+    for (std::size_t k = 0; k < r.values.size(); ++k)
+      if (block_value& v = r.values[k]; v.where == place::constant && last[k] >= 0) v.byte = constants, constants += itemsize(v.type);
+    r.scratch = table + top * r.block;
+    r.constants = tensor::empty({constants * r.block}, dtype::uint8);
+    for (std::size_t k = 0; k < r.values.size(); ++k)
+      if (block_value const& v = r.values[k]; v.where == place::constant && last[k] >= 0)
+        fill_elements<>(v.type, static_cast<std::byte*>(r.constants.raw()) + v.byte * r.block, r.block, v.number);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_run.hpp
+namespace varve::loop {
+
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of the program begins, `scratch` has room for `body.scratch` bytes.
+template <class = void>
+class block_runner {
+public:
+  VARVE_NOINLINE static void run(block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    block_runner r{b, buffer, reinterpret_cast<std::byte**>(scratch), scratch};
+    r.start();
+    r.outer(0);
+  }
+
+private:
+  using place = block_value::place;
+  block_body const& b;
+  std::byte* const* buffer;
+  std::byte** at; // of values, in the present block
+  std::byte* scratch;
+  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t chunk = 0;
+  bool first = true;
+
+  block_runner(block_body const& body_, std::byte* const* buffer_, std::byte** at_, std::byte* scratch_) : b(body_), buffer(buffer_), at(at_), scratch(scratch_) {}
+
+  void start() {
+    auto* const blocks = scratch + (b.values.size() * sizeof(void*) + 63) / 64 * 64;
+    auto* const constants = static_cast<std::byte*>(b.constants.raw());
+    for (std::size_t v = 0; v < b.values.size(); ++v) {
+      block_value const& x = b.values[v];
+      at[v] = x.where == place::memory ? nullptr : (x.where == place::constant ? constants : blocks) + x.byte * b.block;
+    }
+    for (block_sink const& s : b.sinks)
+      if (s.clear) clear(s, 0, buffer[access(s.access).buffer] + access(s.access).offset * access(s.access).itemsize);
+  }
+  block_access const& access(int a) const { return b.accesses[static_cast<std::size_t>(a)]; }
+  /// Where the present block of an access begins.
+  std::byte* address(block_access const& a) const {
+    index_t p = a.offset;
+    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    return buffer[a.buffer] + p * a.itemsize;
+  }
+  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(block_sink const& s, int l, std::byte* p) const {
+    block_access const& a = access(s.access);
+    while (l < b.rank && a.stride[l] == 0) ++l;
+    if (l == b.rank) return s.fold.clear(1, p);
+    int last = b.rank - 1;
+    while (a.stride[last] == 0) --last;
+    if (l == last && a.stride[l] == 1) return s.fold.clear(b.extent[l], p);
+    for (index_t k = 0; k < b.extent[l]; ++k) clear(s, l + 1, p + k * a.stride[l] * a.itemsize);
+  }
+  void outer(int l) {
+    if (l < b.tile) {
+      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      return;
+    }
+    if (b.inner == 0) return;
+    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
+      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+      block();
+    }
+  }
+  void block() {
+    index_t const n = chunk * b.inner;
+    for (std::size_t v = 0; v < b.values.size(); ++v)
+      if (b.values[v].where == place::memory) at[v] = address(access(b.values[v].access));
+    for (block_step const& s : b.steps) {
+      if (s.what == block_step::kind::call) {
+        void const* const in[] = {at[s.in[0]], at[s.in[1]], at[s.in[2]], at[s.in[3]]};
+        s.f(static_cast<std::size_t>(n), at[s.out], in);
+      } else if (block_access const& a = access(s.access); s.what == block_step::kind::index) {
+        count(a, b.values[static_cast<std::size_t>(s.out)].type, at[s.out]);
+      } else if (first || !a.once) {
+        copy(a, at[s.out], n);
+      }
+    }
+    for (block_sink const& s : b.sinks) leave(s, n);
+    first = false;
+  }
+  /// Brings the elements of a block together.
+  void copy(block_access const& a, std::byte* to, index_t n) const {
+    std::byte const* const from = address(a);
+    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
+    if (a.period > 1) { // what is there is doubled until it is enough
+      index_t have = a.period < n ? a.period : n;
+      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
+      for (index_t more = 0; have < n; have += more) {
+        more = n - have < have ? n - have : have;
+        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
+      }
+      return;
+    }
+    index_t const step = a.stride[b.rank - 1] * a.itemsize;
+    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
+    });
+  }
+  /// The affine function of the loop indices that an access is.
+  void count(block_access const& a, dtype t, std::byte* to) const {
+    index_t start = a.offset;
+    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
+    index_t const step = a.stride[b.rank - 1];
+    on_dtype(t, "fuse", [&]<class T>() {
+      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
+      });
+    });
+  }
+  /// Stores a block, or folds it into memory.
+  void leave(block_sink const& s, index_t n) const {
+    if (s.value < 0) return;
+    block_access const& a = access(s.access);
+    std::byte const* const x = at[s.value];
+    std::byte* const to = address(a);
+    index_t const step = a.stride[b.rank - 1];
+    if (s.kind == sink_kind::store) {
+      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
+      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize);
+      });
+      return;
+    }
+    if (a.all) return s.fold.columns(1, n, n, x, to);
+    if (a.period == 1) return s.fold.row(n, x, to);
+    if (a.period > 1) return s.fold.columns(n / a.period, a.period, a.period, x, to);
+    int const size = itemsize(b.values[static_cast<std::size_t>(s.value)].type);
+    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      std::byte const* const from = x + element * size;
+      std::byte* const here = to + p * a.itemsize;
+      if (step == 0) s.fold.row(row, from, here);
+      else if (step == 1) s.fold.columns(1, row, row, from, here);
+      else
+        for (index_t k = 0; k < row; ++k) s.fold.row(1, from + k * size, here + k * step * a.itemsize);
+    });
+  }
+};
 
 } // namespace varve::loop
 
@@ -17068,54 +17649,6 @@ private:
 };
 
 } // namespace varve::loop
-
-// ---- varve/graph/rewrite.hpp
-namespace varve {
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
-  }
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node n, int const* in) {
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node n) {
-    int const first = n.first;
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
-    if (is_array_constant(n)) detail::take_constants(to, from, n);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
-
-} // namespace varve
 
 // ---- varve/graph/cse.hpp
 namespace varve {
@@ -18125,7 +18658,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = static_cast<int>(varying.size());
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
@@ -18148,7 +18681,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
     step s = blank_step;
-    s.type = nd.out.type, s.wide = b.type == lane::wide;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
@@ -18373,11 +18906,11 @@ private:
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   /// The buffer of an array constant.
@@ -18529,7 +19062,7 @@ private:
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
     for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
     s.out = buffer_of[n];
@@ -18584,10 +19117,7 @@ struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
     graph const g = optimize(traced);
-    graph out;
-    varve::detail::append(out, g, R, R + 1, 0);
-    varve::detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0); // keeps the numbers of branches within
-    return out;
+    return function_of(g, R);
   }
 };
 
@@ -19197,6 +19727,418 @@ template <auto First, auto... Rest, class F>
   requires loop::specs<First, Rest...>
 constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
   return {};
+}
+
+} // namespace varve
+
+// ---- varve/graph/fuse_graph.hpp
+/// @file
+/// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by kernels that exist.
+namespace varve {
+namespace loop {
+
+/// A planned graph ready to run. Immutable, so that threads may share it.
+struct prepared {
+  program p;
+  list<meta> arguments;
+  std::vector<block_body> bodies;
+  std::vector<tensor> tables;                       // of array constants, by buffer
+  std::vector<op_table const*> operators;           // of calls
+  std::vector<std::unique_ptr<prepared>> functions; // by region
+  index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
+};
+
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for symbolic sizes and in-place operators.
+template <class = void>
+VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
+  auto r = std::make_unique<prepared>();
+  r->p = plan(g);
+  program const& p = r->p;
+  for (int k = 0; k < g.regions[0].inputs; ++k) r->arguments.push_back(g.nodes[k].out);
+  index_t hungriest = 0;
+  for (body const& b : p.bodies) {
+    r->bodies.push_back(block_planner<>::plan(p, b));
+    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
+  }
+  r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
+  r->tables.resize(p.buffers.size());
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer const& b = p.buffers[k];
+    if (b.where != place::constant) continue;
+    tensor const t = r->tables[k] = tensor::empty({b.elements}, b.type);
+    on_dtype(b.type, "fuse", [&]<class T>() {
+      for (index_t e = 0; e < b.elements; ++e) static_cast<T*>(t.raw())[e] = kernel::cast<T>(p.constants[b.number + e]);
+    });
+  }
+  r->operators.resize(p.calls.size());
+  r->functions.resize(g.regions.size());
+  for (stage const& s : p.stages) {
+    if (s.kind == stage_kind::loops || s.kind == stage_kind::fill || s.kind == stage_kind::matmul) continue;
+    call_info const& c = p.calls[s.number];
+    if (s.kind == stage_kind::call) {
+      if (c.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.op->name + " has more than three operands; call it outside of the fused function").c_str());
+      op_table const* const table = ops::find(c.op->name);
+      if (!table || !table->eval)
+        throw missing_rule((std::string("varve: fuse: operator ") + c.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+      r->operators[static_cast<std::size_t>(s.number)] = table;
+    } else {
+      auto const add = [&](int region) { r->functions[static_cast<std::size_t>(region)] = prepare(function_of(g, region)); };
+      add(c.region);
+      if (s.kind == stage_kind::branch) add(c.region + 1);
+      if (c.condition >= 0) add(c.condition);
+    }
+  }
+  return r;
+}
+
+/// Runs a prepared program on the addresses of its arguments and results.
+template <class = void>
+class program_runner {
+public:
+  static void run(prepared const& r, std::byte* const* arguments, std::byte* const* results) {
+    constexpr index_t usual = 1 << 15;
+    if (r.scratch <= usual) {
+      alignas(64) std::byte memory[usual];
+      program_runner{r, arguments, results, memory}.stages();
+    } else {
+      tensor const memory = tensor::empty({r.scratch}, dtype::uint8);
+      program_runner{r, arguments, results, static_cast<std::byte*>(memory.raw())}.stages();
+    }
+  }
+
+private:
+  prepared const& r;
+  program const& p;
+  std::byte* const* arguments;
+  std::byte* const* results;
+  std::byte *arena, *scratch;
+  static constexpr std::size_t usual_buffers = 32;
+  std::byte* few[usual_buffers];
+  std::unique_ptr<std::byte*[]> many;
+  std::byte** at = few;
+
+  program_runner(prepared const& r_, std::byte* const* arguments_, std::byte* const* results_, std::byte* memory)
+      : r(r_), p(r_.p), arguments(arguments_), results(results_), arena(memory), scratch(memory + (p.workspace + 63) / 64 * 64) {
+    if (p.buffers.size() > usual_buffers) many = std::make_unique<std::byte*[]>(p.buffers.size()), at = many.get();
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      buffer const& b = p.buffers[k];
+      at[k] = b.where == place::argument ? arguments[b.number] : b.where == place::result ? results[b.number] : b.where == place::constant ? static_cast<std::byte*>(r.tables[k].raw()) : arena + b.number;
+    }
+  }
+  void stages() {
+    for (stage const& s : p.stages) {
+      if (s.kind == stage_kind::loops) block_runner<>::run(r.bodies[static_cast<std::size_t>(s.number)], at, scratch);
+      else if (s.kind == stage_kind::fill) fill(s);
+      else if (s.kind == stage_kind::matmul) multiply(s, p.calls[s.number]);
+      else if (s.kind == stage_kind::call) call(s, p.calls[s.number]);
+      else if (s.kind == stage_kind::branch) branch(s, p.calls[s.number]);
+      else scan(s, p.calls[s.number]);
+    }
+  }
+  void fill(stage const& s) {
+    buffer const& b = p.buffers[s.out];
+    block_reducer<>(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, b.type).clear(b.elements, at[s.out]);
+  }
+  void multiply(stage const& s, call_info const& c) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {at[s.in[0]] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {at[s.in[1]] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {at[s.out] + e * m * n * size, n, 1});
+  }
+  void call(stage const& s, call_info const& c) {
+    boxed_args in;
+    for (int k = 0; k < c.operands; ++k) in.push_back(tensor::from_blob(at[s.in[k]], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = r.operators[static_cast<std::size_t>(s.number)]->eval(c.at, in);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(at[s.out]), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+  }
+  std::vector<std::byte*> addresses(int first, int count) const {
+    std::vector<std::byte*> v;
+    for (int k = 0; k < count; ++k) v.push_back(at[p.slots[first + k]]);
+    return v;
+  }
+  void branch(stage const& s, call_info const& c) {
+    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
+    run(*r.functions[static_cast<std::size_t>(c.region + (chosen ? 0 : 1))], addresses(s.in[1], c.operands).data(), addresses(s.in[2], c.results).data());
+  }
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  void scan(stage const& s, call_info const& c) {
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
+    index_t const n = c.at[1][0];
+    auto bytes = [&](int slot) { return static_cast<std::size_t>(p.buffers[p.slots[slot]].elements * itemsize(p.buffers[p.slots[slot]].type)); };
+    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
+    std::vector<std::byte*> in = addresses(s.in[1], c.operands), out = addresses(s.in[2], c.results), here(out.begin(), out.begin() + carried), there = addresses(s.in[2] + c.results, carried);
+    std::vector<std::byte*> const from = in, to = out;
+    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+    for (int k = 0; k < carried; ++k) std::memcpy(here[static_cast<std::size_t>(k)], from[static_cast<std::size_t>(k)], bytes(s.in[1] + k));
+    index_t steps = n;
+    if (counted) on_dtype(p.buffers[p.slots[s.in[1] + walked]].type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from[static_cast<std::size_t>(walked)])); });
+    auto goes_on = [&](index_t step) {
+      if (!open) return step < steps;
+      in = from;
+      for (std::size_t k = 0; k < here.size(); ++k) in[k] = here[k];
+      run(*r.functions[static_cast<std::size_t>(c.condition)], in.data(), &at[s.in[0]]);
+      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
+      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return go;
+    };
+    index_t step = 0;
+    for (; goes_on(step); ++step) {
+      index_t const row = c.at[0][2] ? steps - 1 - step : step;
+      for (int k = 0; k < walked; ++k) in[static_cast<std::size_t>(k)] = k < carried ? here[static_cast<std::size_t>(k)] : from[static_cast<std::size_t>(k)] + row * row_bytes(s.in[1] + k);
+      for (int k = 0; k < c.results; ++k) out[static_cast<std::size_t>(k)] = k < carried ? there[static_cast<std::size_t>(k)] : to[static_cast<std::size_t>(k)] + row * row_bytes(s.in[2] + k);
+      run(*r.functions[static_cast<std::size_t>(c.region)], in.data(), out.data());
+      std::swap(here, there);
+    }
+    if (!open && !counted) return;
+    for (int k = 0; k < carried; ++k)
+      if (here[static_cast<std::size_t>(k)] != to[static_cast<std::size_t>(k)]) std::memcpy(to[static_cast<std::size_t>(k)], here[static_cast<std::size_t>(k)], bytes(s.in[2] + k));
+    for (int k = carried; k < c.results; ++k) std::memset(to[static_cast<std::size_t>(k)] + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
+  }
+};
+
+} // namespace loop
+
+/// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
+class fused_graph {
+public:
+  explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
+  /// dtypes and sizes of the arguments and of the results.
+  list<meta> const& arguments() const { return plan_->arguments; }
+  list<meta> const& results() const { return plan_->p.results; }
+  /// What the planner made of the graph.
+  loop::program const& program() const { return plan_->p; }
+  /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
+  /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
+  template <class T = tensor>
+  boxed_args operator()(boxed_args const& x) const {
+    if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
+    std::vector<std::byte*> in, out;
+    boxed_args kept, y;
+    for (int k = 0; k < x.size(); ++k) {
+      loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
+      if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
+      in.push_back(static_cast<std::byte*>((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw()));
+    }
+    for (meta const& m : results()) {
+      y.push_back(T::empty(m.sizes, m.type));
+      out.push_back(static_cast<std::byte*>(y[y.size() - 1].raw()));
+    }
+    loop::program_runner<>::run(*plan_, in.data(), out.data());
+    return y;
+  }
+
+private:
+  std::shared_ptr<loop::prepared const> plan_;
+};
+
+/// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
+/// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
+/// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
+/// Errors: `value_error` for symbolic sizes and in-place operators, `missing_rule` for operators that tensors do not know.
+template <class G>
+  requires std::is_same_v<G, graph>
+fused_graph fuse(G const& g) {
+  for (node const& n : g) {
+    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("fuse", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  }
+  G const typed = as_traced<>(g);
+  G const better = optimize(typed);
+  return fused_graph(loop::prepare<>(better));
+}
+
+} // namespace varve
+
+// ---- varve/graph/compile.hpp
+namespace varve {
+
+namespace detail {
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !(t.requires_grad() && is_grad_enabled());
+}
+/// What a trace depends on of an argument.
+inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
+} // namespace detail
+
+/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see `compile`. Threads may share it; copies share what was made.
+template <class F>
+class compiled_function {
+public:
+  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
+
+  template <class... X>
+    requires(std::is_same_v<X, tensor> && ...)
+  auto operator()(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    std::shared_ptr<version const> v = find(x...);
+    if (!v) v = trace<Y>(x...);
+    for (auto const& t : v->captured)
+      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args in(x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    boxed_args const y = v->run(in);
+    int k = 0;
+    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+  }
+  /// Traces and plans for these arguments without running the program.
+  template <class... X>
+  void prepare(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!find(x...)) (void)trace<Y>(x...);
+  }
+  /// For how many sets of dtypes and sizes a program was made.
+  std::size_t versions() const {
+    detail::spin_lock::held const on(made_->lock);
+    return made_->all.size();
+  }
+
+private:
+  struct version {
+    std::vector<meta> arguments;
+    boxed_args captured;
+    fused_graph run;
+    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+  };
+  struct cache {
+    detail::spin_lock lock;
+    std::vector<std::shared_ptr<version const>> all;
+  };
+
+  template <class... X>
+  static bool fits(version const& v, X const&... x) {
+    if (v.arguments.size() != sizeof...(X)) return false;
+    [[maybe_unused]] std::size_t k = 0;
+    if (!(detail::same_kind(v.arguments[k++], x) && ...)) return false;
+    for (int c = 0; c < v.captured.size(); ++c)
+      if (!(v.run.arguments()[static_cast<std::ptrdiff_t>(sizeof...(X)) + c] == meta_of(v.captured[c]))) return false;
+    return true;
+  }
+  template <class... X>
+  std::shared_ptr<version const> find(X const&... x) const {
+    detail::spin_lock::held const on(made_->lock);
+    for (auto const& v : made_->all)
+      if (fits(*v, x...)) return v;
+    return nullptr;
+  }
+  template <class Y, class... X>
+  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+    boxed_args captured;
+    std::shared_ptr<void const> results;
+    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    detail::spin_lock::held const on(made_->lock);
+    for (auto& old : made_->all)
+      if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
+        old = v;
+        return v;
+      }
+    made_->all.push_back(v);
+    return v;
+  }
+
+  F f_;
+  std::shared_ptr<cache> made_;
+};
+
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
+/// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
+/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+template <class F>
+auto compile(F f) {
+  return compiled_function<F>(std::move(f));
+}
+/// ... and makes the program for these arguments at once.
+template <class F, class... X>
+  requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
+auto compile(F f, X const&... x) {
+  compiled_function<F> r(std::move(f));
+  r.prepare(x...);
+  return r;
+}
+
+} // namespace varve
+
+// ---- varve/graph/equal.hpp
+namespace varve {
+
+namespace detail {
+/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
+struct matching {
+  graph_view const &a, &b;
+  list<int> to, from, todo{};
+
+  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+
+  /// Takes two nodes for one; false when one of them has another partner already.
+  constexpr bool pair(int x, int y) {
+    int &p = to[x], &q = from[y];
+    if (p >= 0 || q >= 0) return p == y && q == x;
+    p = y, q = x;
+    todo.push_back(x);
+    return true;
+  }
+  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
+    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
+  }
+  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+
+  /// Two nodes without what they are computed from, which is paired.
+  constexpr bool alike(node const& x, node const& y) {
+    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
+    if (is_array_constant(x)) {
+      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
+      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+        if (!same_bits(p[e], q[e])) return false;
+    } else if (!same_bits(x.value, y.value)) {
+      return false;
+    }
+    for (int k = 0; k < x.count; ++k)
+      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
+    for (int k = 0; k < x.regions_count; ++k)
+      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
+    return true;
+  }
+  constexpr bool functions(region const& f, region const& g) {
+    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
+    for (int k = 0; k < f.inputs; ++k)
+      if (!pair(f.node_first + k, g.node_first + k)) return false;
+    for (int k = 0; k < f.result_count; ++k)
+      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
+    return true;
+  }
+  constexpr bool follow() {
+    while (!todo.empty()) {
+      int const x = todo.back();
+      todo.pop_back();
+      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
+/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
+/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
+/// compared in their order. Linear in the size of the graphs.
+constexpr bool equal(graph_view const& g, graph_view const& h) {
+  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
+  detail::matching m(g, h);
+  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
+  if (!m.follow()) return false;
+  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
+    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
+    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
+    if (x == 0 || y == 0) return x == y;
+    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
+  }
 }
 
 } // namespace varve

@@ -174,7 +174,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = static_cast<int>(varying.size());
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
@@ -197,7 +197,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
     step s = blank_step;
-    s.type = nd.out.type, s.wide = b.type == lane::wide;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;

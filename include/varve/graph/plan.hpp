@@ -60,11 +60,11 @@ private:
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   /// The buffer of an array constant.
@@ -216,7 +216,7 @@ private:
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
     for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
     s.out = buffer_of[n];

@@ -18,10 +18,7 @@ struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
     graph const g = optimize(traced);
-    graph out;
-    varve::detail::append(out, g, R, R + 1, 0);
-    varve::detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0); // keeps the numbers of branches within
-    return out;
+    return function_of(g, R);
   }
 };
 
