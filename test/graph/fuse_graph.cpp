@@ -179,12 +179,12 @@ TEST_CASE("fuse graph: cond is a branch, scan a loop", "[fuse][graph][cond][scan
 TEST_CASE("fuse graph: while_loop and its gradient are loops", "[fuse][graph][while_loop]") {
   auto const loop = [](tensor const& x, tensor const& w) {
     auto const [n, y] = vv::while_loop<16>([](auto const&, auto const& y, auto const&) { return vv::sum(y * y) < 100.0; },
-                                           [](auto const& n, auto const& y, auto const& w) { return std::tuple(tensor(n + 1), tensor(vv::tanh(w) * y + y * y)); }, std::tuple(tensor({std::int64_t(0)})[0], x), w);
+                                           [](auto const& n, auto const& y, auto const& w) { return std::tuple(tensor(n + 1), tensor(vv::tanh(w) * y + y * y)); }, std::tuple(vv::zeros({}, dtype::int64), x), w);
     return std::tuple(y, n);
   };
   auto const total = [&](tensor const& x, tensor const& w) { return vv::sum(std::get<0>(loop(x, w)) * w); };
   tensor const w = counting({5}, dtype::float32, 0.1, 0.2);
-  for (double from : {0.1, 0.4, 1.0, 20.0}) { // many steps, few, none
+  for (double from : {0.9, 2.0, 20.0}) { // many steps, few, none
     tensor const x = counting({5}, dtype::float32, 0.05, from);
     CHECK(fused_and_eager_differ(vv::make_fx(loop)(counting({5}), w), x, w) < 1e-5);
     CHECK(fused_and_eager_differ(vv::make_fx(vv::grad<0, 1>(total))(counting({5}), w), x, w) < 1e-4);
