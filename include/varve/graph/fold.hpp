@@ -68,6 +68,7 @@ struct folder {
     return same;
   }
   constexpr int negated(node nd, int a) {
+    if (kind(a) == known::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
   }
@@ -159,6 +160,8 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
   if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
