@@ -18,7 +18,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
-  b.type = detail::lanes_for(u);
+  b.type = detail::lanes_for(u, roots);
 
   // Affine addresses over the iteration space: loads first, then sinks.
   list<access> acc;
