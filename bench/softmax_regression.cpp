@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
 /// Softmax regression, 100 samples of 64 numbers in 10 classes: the gradient of the mean cross entropy with respect to the weights and the biases.
+#include "blocks.hpp"
 #include "measure.hpp"
 
 #include <varve/varve.hpp>
@@ -31,22 +32,6 @@ struct results {
 
 #define KEEP __attribute__((noinline)) void
 KEEP fused(data const& d, results& r) { gradient.into(r.w, r.b)(d.w, d.b, d.x, d.y); }
-
-template <std::size_t... I>
-VARVE_INLINE float greatest_of(k::batch<float> v, std::index_sequence<I...>) {
-  typedef float native __attribute__((vector_size(sizeof(k::batch<float>))));
-  for (int step = 1; step < static_cast<int>(sizeof...(I)); step *= 2) {
-    native const n = std::bit_cast<native>(v);
-    native m = n;
-    if (step == 1) m = __builtin_shufflevector(n, n, (static_cast<int>(I ^ 1) % static_cast<int>(sizeof...(I)))...);
-    else if (step == 2) m = __builtin_shufflevector(n, n, (static_cast<int>(I ^ 2) % static_cast<int>(sizeof...(I)))...);
-    else if (step == 4) m = __builtin_shufflevector(n, n, (static_cast<int>(I ^ 4) % static_cast<int>(sizeof...(I)))...);
-    else m = __builtin_shufflevector(n, n, (static_cast<int>(I ^ 8) % static_cast<int>(sizeof...(I)))...);
-    v = k::maximum(v, std::bit_cast<k::batch<float>>(m));
-  }
-  return std::bit_cast<native>(v)[0];
-}
-VARVE_INLINE float greatest_lane(k::batch<float> const& v) { return greatest_of(v, std::make_index_sequence<k::lanes<float>>{}); }
 
 /// Rows of ten classes lie in registers whose other lanes stay empty; scores of several samples and gradients of several features are summed side by side.
 KEEP hand(data const& d, results& r) {
@@ -87,7 +72,7 @@ KEEP hand(data const& d, results& r) {
     for (index_t u = 0; u < at_once; ++u) {
       V most = s[u][0];
       for (index_t q = 1; q < per_row; ++q) most = k::maximum(most, s[u][q]);
-      float const greatest = greatest_lane(most);
+      float const greatest = bench::greatest_lane(most);
       V e[per_row], sum(0.0f);
       for (index_t q = 0; q < per_row; ++q) e[q] = k::exp(V(s[u][q] - V(greatest))), sum += e[q];
       V const scale(1.0f / (static_cast<float>(samples) * k::reduce_sum<float>(sum)));

@@ -31,7 +31,8 @@ inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
   template <value X, class S, class W = none_t, class B = none_t>
   static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {}, double eps = 1e-5) {
     auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
-    auto const m = mean(x, axes, keepdim), fixed = detach(m);
+    auto const m = mean(x, axes, keepdim);
+    auto const fixed = detach(m);
     auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));
     auto const y = mul(sub(x, m), rsqrt(add(variance, eps)));
     auto const scaled = [&] {
