@@ -1632,9 +1632,9 @@ inline constexpr std::size_t block_bytes = 320;
 
 /// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
 struct block_list {
+  static constexpr int most = 4096;
   void* first = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending
+  int room = 0; // for how many more; none before the list is adopted, and when the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
 template <std::size_t Bytes>
@@ -1656,7 +1656,7 @@ template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
     block_list& l = free_blocks<Bytes>;
-    l.closed = true;
+    l.room = 0;
     while (l.first) {
       void* next = *static_cast<void**>(l.first);
       delete_block<Bytes>(l.first);
@@ -1670,6 +1670,7 @@ VARVE_COLD void adopt_block_list() {
   thread_local block_list_owner<Bytes> owner;
   (void)owner;
   free_blocks<Bytes>.adopted = true;
+  free_blocks<Bytes>.room = block_list::most;
 }
 
 template <std::size_t Bytes = block_bytes>
@@ -1678,7 +1679,7 @@ inline void* take_block() {
   if (l.first) {
     void* b = l.first;
     l.first = *static_cast<void**>(b);
-    --l.count;
+    ++l.room;
     return b;
   }
   return new_block<Bytes>();
@@ -1687,15 +1688,13 @@ inline void* take_block() {
 template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {
   block_list& l = free_blocks<Bytes>;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
-    if (!l.adopted) [[unlikely]]
-      adopt_block_list<Bytes>();
-    *static_cast<void**>(b) = l.first;
-    l.first = b;
-    ++l.count;
-    return;
+  if (l.room <= 0) [[unlikely]] {
+    if (!VARVE_RECYCLE_BLOCKS || l.adopted) return delete_block<Bytes>(b);
+    adopt_block_list<Bytes>();
   }
-  delete_block<Bytes>(b);
+  *static_cast<void**>(b) = l.first;
+  l.first = b;
+  --l.room;
 }
 } // namespace detail
 
@@ -1721,7 +1720,25 @@ struct storage {
   bool borrowed = false;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
+
+  void allocate(std::size_t n) {
+    data = ::operator new(n, std::align_val_t{64});
+    bytes = n;
+  }
 };
+
+namespace detail {
+inline void tell_allocated(storage* s) {
+  if (!this_thread_storage_observer) [[likely]]
+    return;
+  s->observer = this_thread_storage_observer;
+  s->observer->allocated(*s->observer, s->bytes);
+}
+inline void tell_freed(storage* s) {
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+}
+} // namespace detail
 
 } // namespace varve
 
@@ -1872,6 +1889,8 @@ struct tensor_block;
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
+/// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
+bool is_at_work(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -1932,11 +1951,13 @@ public:
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is at work: `transform_error`.
   template <class T>
   T* data() const;
-  /// Pointer to the first element, untyped.
+  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
+  void* raw(index_t item) const;
+  void* raw_inside(index_t item) const;
   /// The only element, converted to `T`.
   template <class T>
   T item() const;
@@ -2163,14 +2184,17 @@ struct alignas(64) tensor_block {
     subclass_object* object;
   };
   tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  /// Its memory is the bytes inside of it.
+  void embed(std::size_t n) {
+    store = &own;
+    own.embedded = true;
+    own.bytes = n;
+    own.data = bytes;
+  }
   ~tensor_block() {}
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void tell_freed(storage* s) {
-  if (s->observer) [[unlikely]]
-    s->observer->freed(*s->observer, s->bytes);
-}
 inline void drop_storage(storage* s) {
   if (!s->refs.drop()) return;
   tell_freed(s);
@@ -2227,9 +2251,18 @@ inline tensor::~tensor() {
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
 
+namespace detail {
+/// Gives a tensor memory that lies apart, or is observed.
+VARVE_NOINLINE inline tensor allocated(tensor r, tensor_block* b, std::size_t bytes) {
+  if (bytes <= sizeof b->bytes) b->embed(bytes);
+  else (b->store = new storage)->allocate(bytes);
+  tell_allocated(b->store);
+  return r;
+}
+} // namespace detail
+
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   auto* b = make(sizes, type);
-  tensor r(b);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
@@ -2239,22 +2272,11 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   }
   std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
   b->inference = this_thread_inference;
-  if (bytes <= sizeof b->bytes) [[likely]] {
-    b->store = &b->own;
-    b->own.embedded = true;
-    b->own.bytes = bytes;
-    b->own.data = b->bytes;
-  } else {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
+  if (bytes <= sizeof b->bytes && !this_thread_storage_observer) [[likely]] {
+    b->embed(bytes);
+    return tensor(b);
   }
-  if (this_thread_storage_observer) [[unlikely]] {
-    b->store->observer = this_thread_storage_observer;
-    b->store->observer->allocated(*b->store->observer, bytes);
-  }
-  return r;
+  return detail::allocated(tensor(b), b, bytes);
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
 VARVE_INLINE dims const& tensor::sizes() const {
@@ -2263,6 +2285,7 @@ VARVE_INLINE dims const& tensor::sizes() const {
   return block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
@@ -2285,11 +2308,17 @@ inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
-inline void* tensor::raw() const {
+VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
-    detail::refuse_data(block_->kind);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+    return raw_inside(item);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  return inner().raw(item);
+}
+inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != block_->type)
@@ -2364,9 +2393,10 @@ inline tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
+  b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);
@@ -2578,6 +2608,9 @@ struct operand_list {
 struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
+namespace detail {
+struct kernels_below;
+}
 
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
@@ -2604,6 +2637,8 @@ struct op_table {
 struct boxed_op {
   op_table const* table;
   attributes const* at;
+  /// Not null while a transform does what stands at its own key: kernels of a library below that key come first when it lowers.
+  detail::kernels_below const* below = nullptr;
   char const* name() const { return table->name; }
   char const* schema() const { return table->schema; }
   /// Lowers: hands the call to the next interpreter of the thread.
@@ -2646,7 +2681,7 @@ struct layer {
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
   /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
-  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
+  void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
@@ -2745,6 +2780,11 @@ inline bool inside_transform() {
 }
 
 namespace detail {
+VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l;
+}
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
@@ -2917,6 +2957,7 @@ struct autograd_hooks {
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
@@ -2961,7 +3002,10 @@ VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set k
 
 tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 namespace detail {
+/// Autograd: of the transform that kernels of a library work for, else eager.
 VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]
+    return call_layer(*this_thread_state.transforms.top, op, keys, x);
   dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
   autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
   return h ? h->call(op, below, x) : redispatch(op, below, x);
@@ -4007,8 +4051,9 @@ template <class = void>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   tensor const& first = *x[0];
   dtype const t = first.dtype();
-  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
+  dims const& sizes = first.sizes();
+  bool flat = first.is_contiguous() && !f.conditions && !first.is_number();
+  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == sizes && !x[k]->is_number();
   kernel::loop const loop = f.loops[static_cast<int>(t)];
   if (!flat && f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
@@ -4016,10 +4061,11 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   }
   if (!flat || !loop) [[unlikely]]
     return run_pointwise_general(f, x);
-  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
   void const* p[4];
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
+  index_t const item = itemsize(t);
+  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw(item);
+  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
 
@@ -4361,6 +4407,7 @@ public:
     return (included_ - stacks) | (this_thread_state.included & stacks);
   }
   dispatch_key_set excluded() const { return excluded_; }
+  layer& working_for() const { return of_; }
   /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place of its own, nothing but lowering.
   tensor finish(boxed_op const& op, boxed_args const& x, bool replaced) const;
 
@@ -4394,6 +4441,8 @@ private:
 namespace varve::detail {
 
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
+struct kernels_below;
+tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
 
 /// Does a value belong to a transform that is still there to process it?
 inline bool is_alive(layer const* transforms, tensor const& t) {
@@ -4434,8 +4483,9 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
-VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3). The bit of a history says that autograd is the
+/// layer's own, so that the call stops there.
+VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included | l.keys;
   for (auto const& t : x) {
@@ -4447,10 +4497,41 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) 
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
   dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
-  keys = (keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded;
-  return keys & dispatch_key_set::full(); // histories are of the bottom
+  keys = ((keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded) & dispatch_key_set::full();
+  bool const own = op.table->eval && keys.has_any(l.keys & dispatch_key_set(dispatch_key::autograd_functionality));
+  return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
-/// The end of the kernels of a transform: the rest of the call is the layer's own, unless one of them stood at the key that the layer implements.
+
+/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
+struct kernels_below {
+  layer& of;
+  dispatch_key_set keys;
+  boxed_args const& x;
+};
+/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below autograd for eager tensors: what they do is not recorded.
+VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  processing_layer const* const here = processing_layer::of(top);
+  kernels_below const rest{here->working_for(), keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
+  bool const any = table_of(op).stops.has_any(rest.keys.above(dispatch_key::transform_back));
+  popped const off(this_thread_state.transforms);
+  return here->finish({op.table, op.at, any ? &rest : nullptr}, x, false);
+}
+VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
+  thread_state& s = this_thread_state;
+  pushed const back(s.transforms, rest.of);
+  bool const outer = s.grad_mode;
+  if (rest.of.records) s.grad_mode = rest.of.grad_mode;
+  struct restored {
+    bool& mode;
+    bool value;
+    ~restored() { mode = value; }
+  } const grad_mode{s.grad_mode, outer};
+  processing_layer const here(rest.of);
+  exclude_keys const off(dispatch_key::autograd_functionality);
+  tensor const y = redispatch(op, rest.keys, rest.x);
+  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.inner() : y;
+}
+/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a kernel in its place; else all of it.
 VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   layer* const top = this_thread_state.transforms.top;
   processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
@@ -4460,7 +4541,8 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   dispatch_key_set const own = implementing(top->keys);
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
-  bool const replaced = passed && (t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  // Without rules the layer has nothing of its own to do: only a kernel can have done it.
+  bool const replaced = passed && (op.table->eval || t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
   popped const off(this_thread_state.transforms);
   return here->finish(op, x, replaced);
 }
@@ -4480,7 +4562,7 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
     for (auto const& r : t.rules)
       if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (dispatch_key_set const at = keys_at(*s.transforms.top, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
       if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
       processing_layer const here(*s.transforms.top);
       return redispatch(op, at, x);
@@ -4561,10 +4643,10 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   return true;
 }
 /// Has the one recorder write down what was done.
-inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_list below) {
-  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, of);
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int n) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
-  l.record(l, op, y, of, below);
+  l.record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
@@ -4647,7 +4729,11 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
 }
 } // namespace detail
 
-inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
+inline tensor boxed_op::operator()(boxed_args const& x) const {
+  if (below) [[unlikely]]
+    return detail::call_kernels_below({table, at}, *below);
+  return detail::call_boxed(*this, x);
+}
 
 /// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
 template <>
@@ -4698,7 +4784,7 @@ private:
         tensor const* const of[] = {&x...};
         constexpr int n = sizeof...(X);
         tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, {of, n}, {below, n}); });
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
         return y;
       }
     }
@@ -4750,6 +4836,13 @@ inline void refuse_inference(tensor const& t, char const* name) {
     throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
 }
 
+/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is seen at the level again. Its identity is 0 when there is none.
+struct level_seen_again {
+  std::uint64_t layer = 0;
+  int level = 0;
+};
+inline constinit thread_local level_seen_again this_thread_sees_again{};
+
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
 /// keeps, and its attributes: for each its length and entries.
 struct operator_node : grad_node {
@@ -4785,8 +4878,9 @@ struct operator_node : grad_node {
       if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
+    dims const& sizes = y.sizes();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
@@ -4864,10 +4958,18 @@ struct operator_node : grad_node {
     }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
+    if (!eager && this_thread_sees_again.layer) [[unlikely]]
+      return seen_again(s);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
+  }
+  /// A saved value as the level saw it: with the history that it had there.
+  VARVE_COLD tensor seen_again(saved_value const& s) {
+    edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+    if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
+    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e), s.value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
@@ -4942,57 +5044,6 @@ struct operator_node : grad_node {
 };
 inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
 
-/// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
-template <class F>
-struct function_node : grad_node {
-  F pullback;
-  std::vector<edge> edges;
-  std::string label;
-
-  static grad_node_type const type_;
-  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
-    next = edges.data();
-    count = static_cast<std::uint16_t>(edges.size());
-    results = n;
-    sequence = this_thread_state.next_node++;
-  }
-  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
-    auto& self = static_cast<function_node&>(n);
-    if constexpr (requires { self.pullback.released; }) {
-      if (self.released) refuse_released(self.label.c_str());
-    }
-    return self.pullback(g, wanted);
-  }
-  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
-    if constexpr (requires(F const& f) { f.saved(); }) {
-      auto& self = static_cast<function_node&>(n);
-      if (self.released) refuse_released(self.label.c_str());
-      return self.pullback.saved();
-    } else {
-      return {};
-    }
-  }
-  static void release(grad_node& n) {
-    auto& self = static_cast<function_node&>(n);
-    self.released = true;
-    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
-  }
-  static void destroy(grad_node* n) {
-    if (n->extra) drop_extra(n->extra);
-    delete static_cast<function_node*>(n);
-  }
-  static void name_of(grad_node const& n, char* out) {
-    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
-    out[63] = 0;
-  }
-};
-template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
-/// Records a function of operands with the given edges; the node is the caller's to share.
-template <class F>
-grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
-  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
-}
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
   return edge::taking(fresh, nr);
@@ -8085,6 +8136,15 @@ struct dynamic_level {
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
     return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
+  /// A result without history or tangent that was made at this level may be written into with values of the level (FS-7): it is one of them. What lies in the memory of an operand is as
+  /// that operand is.
+  template <class Y, class X>
+  VARVE_NOINLINE void make_own(Y& y, X const& of) const {
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->is_dual_level) return;
+    for (int i = 0; i < of.size(); ++i)
+      if (of[i].defined() && y.shares_storage(of[i])) return;
+    y = tracked_value(y, {});
+  }
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};
@@ -8142,11 +8202,12 @@ struct dynamic_level {
   }
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below, int n) {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, of, below);
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, of[0], on); // those have memory of their own
+    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+    if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>
@@ -8154,9 +8215,9 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (recording || !op.table->differentiable) return;
+      if (!op.table->differentiable || !is_floating(y.dtype())) return;
       y = tracked_value(y, {});
-      origin = detail::view_origin::no_grad;
+      if (!recording) origin = detail::view_origin::no_grad;
     }
     y.set_base(of.base().defined() ? of.base() : of, origin);
   }
@@ -8410,50 +8471,6 @@ private:
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
 
 } // namespace varve
-
-// ---- varve/core/owner_lock.hpp
-namespace varve::detail {
-
-/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
-class owner_lock {
-public:
-  owner_lock() = default;
-  owner_lock(owner_lock const&) = delete;
-  owner_lock& operator=(owner_lock const&) = delete;
-
-  /// Holds the lock for the life of the object.
-  class held {
-  public:
-    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
-    held(held const&) = delete;
-    held& operator=(held const&) = delete;
-    ~held() {
-      if (!first_) return;
-      lock_.owner_.store(nullptr, std::memory_order_release);
-      lock_.owner_.notify_one();
-    }
-
-  private:
-    owner_lock& lock_;
-    bool first_;
-  };
-
-private:
-  /// Was it free, and not this thread's already?
-  bool take() {
-    static constinit thread_local char here = 0; // its address is the thread's name
-    void const* seen = nullptr;
-    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
-      if (seen == &here) return false;
-      if (seen) owner_.wait(seen, std::memory_order_relaxed);
-      seen = nullptr;
-    }
-    return true;
-  }
-  std::atomic<void const*> owner_{nullptr};
-};
-
-} // namespace varve::detail
 
 // ---- varve/interpreter/grad_mode.hpp
 namespace varve {
@@ -9326,11 +9343,13 @@ public:
     tasks_.clear();
     ready_.clear();
     open_.clear();
+    this_thread_sees_again = {};
   }
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
   ~backward_run() {
     current() = outer_;
+    this_thread_sees_again = outer_level_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
     tasks_.clear();
@@ -9560,6 +9579,7 @@ private:
   bool keep_, owns_marks_;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
+  level_seen_again outer_level_ = this_thread_sees_again;
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
@@ -9840,6 +9860,113 @@ void note_call(grad_node& n) {
 
 } // namespace varve
 
+// ---- varve/core/owner_lock.hpp
+namespace varve::detail {
+
+/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
+class owner_lock {
+public:
+  owner_lock() = default;
+  owner_lock(owner_lock const&) = delete;
+  owner_lock& operator=(owner_lock const&) = delete;
+
+  /// Holds the lock for the life of the object.
+  class held {
+  public:
+    explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
+    held(held const&) = delete;
+    held& operator=(held const&) = delete;
+    ~held() {
+      if (!first_) return;
+      lock_.owner_.store(nullptr, std::memory_order_release);
+      lock_.owner_.notify_one();
+    }
+
+  private:
+    owner_lock& lock_;
+    bool first_;
+  };
+
+private:
+  /// Was it free, and not this thread's already?
+  bool take() {
+    static constinit thread_local char here = 0; // its address is the thread's name
+    void const* seen = nullptr;
+    while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (seen == &here) return false;
+      if (seen) owner_.wait(seen, std::memory_order_relaxed);
+      seen = nullptr;
+    }
+    return true;
+  }
+  std::atomic<void const*> owner_{nullptr};
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/function_node.hpp
+namespace varve::detail {
+
+[[noreturn]] VARVE_COLD inline void refuse_seen_again(char const* name) {
+  throw transform_error((std::string("varve: autograd::grad: inside of a transform, create_graph cannot pass ") + name + ", which keeps values from below that transform; call grad of a function there").c_str());
+}
+/// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no values of its own says so by a member `is_linear`.
+template <class F>
+struct function_node : grad_node {
+  F pullback;
+  std::vector<edge> edges;
+  std::string label;
+
+  static grad_node_type const type_;
+  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
+    next = edges.data();
+    count = static_cast<std::uint16_t>(edges.size());
+    results = n;
+    sequence = this_thread_state.next_node++;
+  }
+  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
+    auto& self = static_cast<function_node&>(n);
+    if constexpr (requires { self.pullback.released; }) {
+      if (self.released) refuse_released(self.label.c_str());
+    }
+    if constexpr (!requires { F::is_linear; })
+      if (this_thread_sees_again.layer && this_thread_state.grad_mode) [[unlikely]]
+        refuse_seen_again(self.label.c_str());
+    return self.pullback(g, wanted);
+  }
+  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
+    if constexpr (requires(F const& f) { f.saved(); }) {
+      auto& self = static_cast<function_node&>(n);
+      if (self.released) refuse_released(self.label.c_str());
+      return self.pullback.saved();
+    } else {
+      return {};
+    }
+  }
+  static void release(grad_node& n) {
+    auto& self = static_cast<function_node&>(n);
+    self.released = true;
+    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
+  }
+  static void destroy(grad_node* n) {
+    if (n->extra) drop_extra(n->extra);
+    delete static_cast<function_node*>(n);
+  }
+  static void name_of(grad_node const& n, char* out) {
+    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
+    out[63] = 0;
+  }
+};
+template <class F>
+inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
+/// Records a function of operands with the given edges; the node is the caller's to share.
+template <class F>
+grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
+  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
+}
+
+} // namespace varve::detail
+
 // ---- varve/interpreter/eager.hpp
 namespace varve {
 
@@ -9867,13 +9994,22 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
-/// Lowers below autograd: what a recorded call runs.
+/// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
   dispatch_key_set keys;
   op_table const* table = op.table;
   attributes const* at = op.at;
-  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
+  tensor operator()(boxed_args const& x) const {
+    tensor y = redispatch(op, keys, x);
+    for (auto const& t : x)
+      if (t.is(y)) [[unlikely]] {
+        y = t.with_layout(t.where(), true);
+        if (y.base().defined()) y.set_origin(view_origin::custom);
+        break;
+      }
+    return y;
+  }
 };
 template <class X>
 struct eager_tracked {
@@ -10137,6 +10273,7 @@ struct copy_slices {
   edge written;
   dims sizes, strides, offset;
   int target; // which operand was written into
+  static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
     T const whole = contiguous(static_cast<T const&>(g[0]));
@@ -10174,10 +10311,15 @@ T tangent_of_view(T const& base, T const& view) {
   return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
 }
 template <class T = tensor>
-void change_tangent(T const& self, T const& tangent) {
-  if (T const base = self.base(); base.defined()) {
+void change_tangent(T const& self, T tangent) {
+  T const base = self.base();
+  bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
+  if (!tangent.defined() && !known) return;
+  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    base.set_extra(as_strided_scatter(T(contiguous(static_cast<T const&>(base.extra()))), tangent, strides, offset));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
 }
@@ -10417,7 +10559,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
-inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v)); };
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge()); };
 template <class Lv>
 inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
 
@@ -10825,7 +10967,9 @@ struct interpreter_layer : layer {
       if (op.table->kind == op_kind::mutation) [[unlikely]]
         return write_at(in, op, x);
       tensor y = in.process(op, x);
-      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      if (!in.refresh) return y;
+      if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      in.make_own(y, x);
       return y;
     };
     pushed::name(*this, stack);
@@ -10974,7 +11118,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? layer_.interpreter.fresh(y).extra() : tensor(zeros_like(y));
+    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    Y const& t = layer_.interpreter.fresh(y).extra();
+    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {
@@ -11026,7 +11172,29 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+inline edge const& gradient_edge_of(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return eager_history(t);
+}
+/// A value that is only the own of levels which did not record it, as seen below them.
+inline tensor const& where_recorded(tensor const& t) {
+  bool const constant = t.is_wrapped() && !t.history() && !t.extra().defined() && t.dim() == t.inner().dim();
+  return constant ? where_recorded(t.inner()) : t;
+}
+/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
+template <class Targets>
+level_seen_again graph_level_of(Targets const& outputs) {
+  level_seen_again r;
+  if (!inside_transform()) return r;
+  for (auto const& y : outputs) {
+    if (!y.value.defined()) throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, which do not tell their level");
+    if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value)) throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+    if (&y != &outputs[0] && y.value.layer() != r.layer) throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their gradients one after the other");
+    r = {y.value.layer(), y.value.level()};
+  }
+  return r;
+}
 
 /// Cotangents of the roots: as given, or one for a single element (AG-1).
 template <class Run, class Targets, class T>
@@ -11062,7 +11230,9 @@ namespace autograd {
 struct target {
   edge at;
   tensor value;
-  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
+  target(tensor const& t) : value(detail::where_recorded(t)) { // NOLINT: a tensor is a target
+    if (value.requires_grad()) at = detail::gradient_edge_of(value);
+  }
   target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
 };
 /// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
@@ -11112,12 +11282,14 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
 }
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
-/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen there, with
+/// `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are then refused (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
-  detail::refuse_backward_inside_transform("autograd::grad");
+  detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<> run(o.retain_graph || o.create_graph);
+  detail::this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
   for (auto const& x : inputs) {
@@ -11151,7 +11323,9 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
+  level_seen_again const level = graph_level_of(outputs);
   backward_run<> run(o.retain_graph || o.create_graph);
+  this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   scope.run([&] {
     seed_roots(run, outputs, mapped, "autograd::grad");
@@ -21005,6 +21179,47 @@ template <number A, number B>
 constexpr bool equal(A a, B b) {
   return a == b;
 }
+
+} // namespace varve
+
+// ---- varve/op/out.hpp
+namespace varve {
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
+  throw autograd_error((std::string("varve: ") + op + ": functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad; use the result of the operator, or no_grad").c_str());
+}
+/// The tensor that results are written to.
+class out_argument {
+public:
+  explicit out_argument(tensor const& t) : out_(t) {}
+  template <class Op, class... X>
+  tensor operator()(Op const& op, X const&... x) const {
+    using T = dependent<tensor, Op>;
+    constexpr char const* name = Op::op_name;
+    auto const tracked = [](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
+      else return false;
+    };
+    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
+    T const y = op(x...);
+    T const to = out_;
+    if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
+    if (category(y.dtype()) > category(to.dtype()))
+      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
+    if (to.sizes() == y.sizes()) copy_(to, y);
+    else set_(to, T(varve::to(y, to.dtype())));
+    return to;
+  }
+
+private:
+  tensor out_;
+};
+} // namespace detail
+
+/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Shape and dtype
+/// are as of in-place operators; `autograd_error` when gradients are recorded and an argument or `y` requires one (AG-17).
+inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
 
 } // namespace varve
 

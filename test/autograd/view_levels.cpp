@@ -193,3 +193,75 @@ TEST_CASE("dual levels: writing into views of dual tensors", "[autograd][view][f
   vv::mul_(free, 10);
   CHECK(elements(tangent(dual)) == list{4, 2});
 }
+
+TEST_CASE("level: what an operator made there may be written into with values of the level", "[autograd][view][transform]") { // FS-7
+  auto const buffer = [](dims const& n) { return vv::zeros(n, vv::dtype::float64); };
+  {
+    tensor const x = vec({1, -2, 3});
+    auto const f = [&](tensor const& v) {
+      tensor b = buffer({3});
+      vv::add_(b, v);
+      vv::mul_(b, v);
+      return vv::sum(b);
+    };
+    CHECK(elements(vv::grad(f)(x)) == list{2, -4, 6});
+    CHECK(elements(vv::grad([&](tensor const& w) { return vv::sum(vv::grad(f)(w)); })(x)) == list{2, 2, 2});
+    CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(x)).second) == list{28});
+    CHECK(elements(vv::jvp(vv::grad(f), std::tuple(x), std::tuple(x)).second) == list{2, -4, 6});
+  }
+  same(
+      "a buffer",
+      [&](tensor const& v) {
+        tensor b = vv::clone(v * 0); // zeros_like is not mapped, and so takes no mapped values
+        vv::add_(b, v);
+        vv::mul_(b, v);
+        return b;
+      },
+      [](tensor const& v) { return v * v; });
+  same(
+      "views of a buffer, before and after",
+      [&](tensor const& v) {
+        tensor b = vv::clone(v * 0);
+        tensor const first = column(b, 0), second = column(b, 1);
+        vv::copy_(first, vv::ones_like(first));
+        vv::add_(first, column(v, 1));
+        vv::copy_(second, column(v, 0) * column(v, 0));
+        vv::mul_(b, v);
+        return b * 1 + vv::expand(vv::unsqueeze(first, 1), dims{3, 2});
+      },
+      [](tensor const& v) {
+        tensor const b = vv::stack(std::vector<tensor>{(column(v, 1) + 1) * column(v, 0), column(v, 0) * column(v, 0) * column(v, 1)}, 1);
+        return b + vv::expand(vv::unsqueeze(column(b, 0), 1), dims{3, 2});
+      });
+  tensor const x = vec({1, 2, 3}), c = vec({5, 5, 5});
+  // A copy of a captured tensor is the level's own; the tensor itself, and views of it, are not.
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          tensor b = vv::clone(c);
+          vv::add_(b, v * v);
+          return vv::sum(b);
+        })(x)) == list{2, 4, 6});
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::add_(vv::reshape(c, dims{3, 1}), vv::reshape(v, dims{3, 1})), vv::sum(v); })(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::jvp([&](tensor const& v) { return vv::add_(c, v), v; }, std::tuple(x), std::tuple(x)), vv::transform_error);
+  CHECK(elements(c) == list{5, 5, 5});
+  // Written with constants, and where nothing is recorded.
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          tensor b = buffer({3});
+          tensor const r = vv::reshape(b, dims{3, 1});
+          vv::add_(b, 2);
+          vv::no_grad const off;
+          vv::add_(r, vv::reshape(v, dims{3, 1}));
+          vv::enable_grad const on;
+          return vv::sum(b * v);
+        })(x)) == list{3, 4, 5});
+  // After the transform it is an ordinary tensor (FS-10).
+  tensor kept;
+  (void)vv::grad([&](tensor const& v) {
+    kept = vv::transpose(vv::zeros_like(vv::stack(std::vector<tensor>{v, v}, 0)) + 2, 0, 1);
+    CHECK_THROWS_AS(kept.data<double>(), vv::transform_error);
+    return vv::sum(v);
+  })(x);
+  CHECK(kept.data<double>()[5] == 2);
+  CHECK(elements(vv::add_(kept, 1)) == list(6, 3));
+  CHECK(elements(kept) == list(6, 3));
+  CHECK(thread_is_clean());
+}

@@ -226,3 +226,71 @@ TEST_CASE("transform keys: a kernel in place of the level's gradient may not wri
   CHECK(elements(x) == std::vector<double>{1, -2, 4});
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("transform keys: what a kernel below autograd does is not differentiated, at a level as eagerly", "[dispatch][library][transform]") {
+  tensor const x = from({0.5, -1, 2}, {3});
+  (void)vv::sin(x);
+  auto const f = [](tensor const& v) { return vv::sum(vv::sin(v)); };
+  auto const written = [](tensor const& v) {
+    tensor y = vv::clone(v);
+    vv::mul_(y, v);
+    return vv::sum(y);
+  };
+  entered log;
+  vv::library lib("aten");
+  // Twice the value, at each layer that lets it in; the gradient is the operator's own.
+  lib.impl("sin", dispatch_key::inplace_or_view, [&](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+    log.emplace_back(vv::name(dispatch_key::inplace_or_view), level_now());
+    return vv::redispatch(op, keys.below(dispatch_key::inplace_or_view), a) * 2;
+  });
+  lib.impl("mul_", dispatch_key::inplace_or_view, [](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+    tensor y = vv::redispatch(op, keys.below(dispatch_key::inplace_or_view), a);
+    vv::add_(a[0], a[0]);
+    return y;
+  });
+  tensor const sines = vv::sin(x) * 0.5;
+  log.clear();
+  CHECK(difference(vv::grad(f)(x), vv::cos(x)) == "");
+  CHECK(log == entered{{"inplace_or_view", 1}, {"inplace_or_view", 0}});
+  CHECK(difference(vv::vjp(f, x).first, vv::sum(sines) * 4) == "");
+  CHECK(difference(vv::jvp(f, std::tuple(x), std::tuple(vv::ones_like(x))).second, vv::sum(vv::cos(x))) == "");
+  CHECK(difference(vv::vmap(vv::grad([](tensor const& v) { return vv::sin(v); }))(x), vv::cos(x)) == "");
+  CHECK(difference(vv::grad(written)(x), x * 2) == "");
+  CHECK(difference(vv::jvp(written, std::tuple(x), std::tuple(vv::ones_like(x))).second, vv::sum(x) * 2) == "");
+  tensor leaf = vv::clone(x);
+  leaf.requires_grad_();
+  f(leaf).backward();
+  CHECK(difference(leaf.grad(), vv::cos(x)) == "");
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("transform keys: a kernel below autograd that returns its operand returns a view of it", "[dispatch][library][autograd]") {
+  tensor const x = from({0.5, -1, 2}, {3});
+  (void)vv::sin(x);
+  vv::library lib("aten");
+  lib.impl("sin", dispatch_key::inplace_or_view, [](vv::boxed_op const&, vv::boxed_args const& a) -> tensor { return a[0]; });
+  tensor leaf = vv::clone(x);
+  leaf.requires_grad_();
+  tensor const y = vv::sin(leaf);
+  CHECK(leaf.is_leaf());
+  CHECK(!y.is_leaf());
+  CHECK(y.shares_storage(leaf));
+  vv::sum(y).backward();
+  CHECK(difference(leaf.grad(), vv::cos(x)) == "");
+  CHECK_THROWS_AS(vv::add_(y, 1), vv::autograd_error);
+  CHECK(elements(leaf) == elements(x));
+  CHECK(difference(vv::grad([](tensor const& v) { return vv::sum(vv::sin(v)); })(x), vv::cos(x)) == "");
+}
+
+TEST_CASE("transform keys: a library that ends while its kernel stands for a gradient has still stood for it", "[dispatch][library][transform]") {
+  tensor const x = from({0.5, -1}, {2});
+  (void)vv::sin(x);
+  auto lib = std::make_unique<vv::library>("aten");
+  lib->impl("sin", dispatch_key::autograd, [&lib](vv::boxed_op const& op, dispatch_key_set keys, vv::boxed_args const& a) -> tensor {
+    lib.reset();
+    return vv::redispatch(op, keys.below(dispatch_key::autograd_cpu), a);
+  });
+  auto const f = [](tensor const& v) { return vv::sum(vv::sin(v)); };
+  CHECK(elements(vv::grad(f)(x)) == std::vector<double>{0, 0});
+  CHECK(difference(vv::grad(f)(x), vv::cos(x)) == "");
+}

@@ -7,7 +7,29 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) { return eager_history(t); }
+inline edge const& gradient_edge_of(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return eager_history(t);
+}
+/// A value that is only the own of levels which did not record it, as seen below them.
+inline tensor const& where_recorded(tensor const& t) {
+  bool const constant = t.is_wrapped() && !t.history() && !t.extra().defined() && t.dim() == t.inner().dim();
+  return constant ? where_recorded(t.inner()) : t;
+}
+/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
+template <class Targets>
+level_seen_again graph_level_of(Targets const& outputs) {
+  level_seen_again r;
+  if (!inside_transform()) return r;
+  for (auto const& y : outputs) {
+    if (!y.value.defined()) throw transform_error("varve: autograd::grad: inside of a transform outputs are given as tensors, not as edges, which do not tell their level");
+    if (y.value.is_wrapped() && !is_alive(this_thread_state.transforms.top, y.value)) throw transform_error("varve: autograd::grad: an output is a value of a transform that has ended");
+    if (&y != &outputs[0] && y.value.layer() != r.layer) throw transform_error("varve: autograd::grad: the outputs are values of different transforms; ask for their gradients one after the other");
+    r = {y.value.layer(), y.value.level()};
+  }
+  return r;
+}
 
 /// Cotangents of the roots: as given, or one for a single element (AG-1).
 template <class Run, class Targets, class T>
@@ -43,7 +65,9 @@ namespace autograd {
 struct target {
   edge at;
   tensor value;
-  target(tensor const& t) : at(t.requires_grad() ? edge(detail::gradient_edge_of(t)) : edge()), value(t) {} // NOLINT: a tensor is a target
+  target(tensor const& t) : value(detail::where_recorded(t)) { // NOLINT: a tensor is a target
+    if (value.requires_grad()) at = detail::gradient_edge_of(value);
+  }
   target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {}              // NOLINT
 };
 /// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
@@ -93,12 +117,14 @@ void backward(std::vector<target> const& roots, std::vector<T> const& gradients 
 }
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
-/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`).
+/// plays no part is `autograd_error`, unless `allow` says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen there, with
+/// `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are then refused (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
-  detail::refuse_backward_inside_transform("autograd::grad");
+  detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
   detail::backward_run<> run(o.retain_graph || o.create_graph);
+  detail::this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
   for (auto const& x : inputs) {
@@ -132,7 +158,9 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (!g.defined() || g.dim() == 0 || g.size(0) != n) throw value_error("varve: autograd::grad: the gradients of outputs must all be given, with batches of one size");
     mapped.push_back(scope.map(g));
   }
+  level_seen_again const level = graph_level_of(outputs);
   backward_run<> run(o.retain_graph || o.create_graph);
+  this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   scope.run([&] {
     seed_roots(run, outputs, mapped, "autograd::grad");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/core/owner_lock.hpp>
 #include <varve/autograd/anomaly.hpp>
+#include <varve/core/owner_lock.hpp>
+#include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/view_history.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/in_place.hpp>

@@ -95,6 +95,9 @@ struct operand_list {
 struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
+namespace detail {
+struct kernels_below;
+}
 
 /// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
 struct op_table {
@@ -121,6 +124,8 @@ struct op_table {
 struct boxed_op {
   op_table const* table;
   attributes const* at;
+  /// Not null while a transform does what stands at its own key: kernels of a library below that key come first when it lowers.
+  detail::kernels_below const* below = nullptr;
   char const* name() const { return table->name; }
   char const* schema() const { return table->schema; }
   /// Lowers: hands the call to the next interpreter of the thread.

@@ -79,6 +79,7 @@ struct autograd_hooks {
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
+tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
 /// The kernels every operator has unless others are registered.
@@ -123,7 +124,10 @@ VARVE_COLD inline tensor no_kernel(void*, boxed_op const& op, dispatch_key_set k
 
 tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 namespace detail {
+/// Autograd: of the transform that kernels of a library work for, else eager.
 VARVE_NOINLINE inline tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  if (this_thread_state.included.has(dispatch_key::transform_back) && this_thread_state.transforms.top) [[unlikely]]
+    return call_layer(*this_thread_state.transforms.top, op, keys, x);
   dispatch_key_set const below = keys.below(dispatch_key::autograd_functionality);
   autograd_hooks const* const h = autograd_kernels.load(std::memory_order_acquire);
   return h ? h->call(op, below, x) : redispatch(op, below, x);

@@ -69,10 +69,10 @@ VARVE_NOINLINE inline bool opened_for_one_recorder(tensor const** x, int n) {
   return true;
 }
 /// Has the one recorder write down what was done.
-inline void record_done(boxed_op const& op, tensor& y, operand_list of, operand_list below) {
-  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, of);
+VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int n) {
+  if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
   layer& l = *this_thread_state.transforms.top;
-  l.record(l, op, y, of, below);
+  l.record(l, op, y, of, below, n);
 }
 
 /// The kernel proper.
@@ -155,7 +155,11 @@ VARVE_NOINLINE inline tensor call_subclass(void*, boxed_op const& op, dispatch_k
 }
 } // namespace detail
 
-inline tensor boxed_op::operator()(boxed_args const& x) const { return detail::call_boxed(*this, x); }
+inline tensor boxed_op::operator()(boxed_args const& x) const {
+  if (below) [[unlikely]]
+    return detail::call_kernels_below({table, at}, *below);
+  return detail::call_boxed(*this, x);
+}
 
 /// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
 template <>
@@ -206,7 +210,7 @@ private:
         tensor const* const of[] = {&x...};
         constexpr int n = sizeof...(X);
         tensor y = [&]<std::size_t... K>(std::index_sequence<K...>) { return evaluate_tensor(op, *below[K]...); }(std::index_sequence_for<X...>{});
-        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, {of, n}, {below, n}); });
+        with_boxed(op, [&](boxed_op const& b) { detail::record_done(b, y, of, below, n); });
         return y;
       }
     }

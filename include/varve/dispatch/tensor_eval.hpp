@@ -136,8 +136,9 @@ template <class = void>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   tensor const& first = *x[0];
   dtype const t = first.dtype();
-  bool flat = first.is_contiguous() && !f.conditions && !(f.floating && category(t) < 2) && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == first.sizes() && !x[k]->is_number();
+  dims const& sizes = first.sizes();
+  bool flat = first.is_contiguous() && !f.conditions && !first.is_number();
+  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == sizes && !x[k]->is_number();
   kernel::loop const loop = f.loops[static_cast<int>(t)];
   if (!flat && f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
@@ -145,10 +146,11 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   }
   if (!flat || !loop) [[unlikely]]
     return run_pointwise_general(f, x);
-  tensor out = tensor::empty(first.sizes(), f.comparison ? dtype::bool_ : t);
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
   void const* p[4];
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw();
-  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(), p);
+  index_t const item = itemsize(t);
+  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw(item);
+  if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
 

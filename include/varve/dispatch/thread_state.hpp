@@ -29,7 +29,7 @@ struct layer {
   char const* kind = "";
   tensor (*process)(layer& self, boxed_op const& op, boxed_args const& args) = nullptr;
   /// Of `grad`: writes down a call that is done already on what its operands hold one level below: the result `y` of that becomes a value of the level. Null of others.
-  void (*record)(layer& self, boxed_op const& op, tensor& y, operand_list of, operand_list below) = nullptr;
+  void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
@@ -128,6 +128,11 @@ inline bool inside_transform() {
 }
 
 namespace detail {
+VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l;
+}
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;

@@ -9,6 +9,8 @@
 namespace varve::detail {
 
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
+struct kernels_below;
+tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
 
 /// Does a value belong to a transform that is still there to process it?
 inline bool is_alive(layer const* transforms, tensor const& t) {
@@ -49,8 +51,9 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   tensor const y = op(inside);
   return writes ? x[0] : y;
 }
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3).
-VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) {
+/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes over (FS-3). The bit of a history says that autograd is the
+/// layer's own, so that the call stops there.
+VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   dispatch_key_set keys = s.included | l.keys;
   for (auto const& t : x) {
@@ -62,10 +65,41 @@ VARVE_COLD inline dispatch_key_set keys_at(layer const& l, boxed_args const& x) 
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   if ((keys & backends).empty()) keys |= default_keys;
   dispatch_key_set const excluded = processing_layer::of(l) ? s.excluded : (s.excluded - l.keys) | passed_over(l.keys);
-  keys = (keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded;
-  return keys & dispatch_key_set::full(); // histories are of the bottom
+  keys = ((keys.below(dispatch_key::transform) | dispatch_key::transform_back) - excluded) & dispatch_key_set::full();
+  bool const own = op.table->eval && keys.has_any(l.keys & dispatch_key_set(dispatch_key::autograd_functionality));
+  return own ? keys | dispatch_key_set::of_bits(dispatch_key_set::history_bit) : keys;
 }
-/// The end of the kernels of a transform: the rest of the call is the layer's own, unless one of them stood at the key that the layer implements.
+
+/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
+struct kernels_below {
+  layer& of;
+  dispatch_key_set keys;
+  boxed_args const& x;
+};
+/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below autograd for eager tensors: what they do is not recorded.
+VARVE_COLD inline tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
+  processing_layer const* const here = processing_layer::of(top);
+  kernels_below const rest{here->working_for(), keys.below(dispatch_key::autograd_functionality) & dispatch_key_set::full(), x};
+  bool const any = table_of(op).stops.has_any(rest.keys.above(dispatch_key::transform_back));
+  popped const off(this_thread_state.transforms);
+  return here->finish({op.table, op.at, any ? &rest : nullptr}, x, false);
+}
+VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below const& rest) {
+  thread_state& s = this_thread_state;
+  pushed const back(s.transforms, rest.of);
+  bool const outer = s.grad_mode;
+  if (rest.of.records) s.grad_mode = rest.of.grad_mode;
+  struct restored {
+    bool& mode;
+    bool value;
+    ~restored() { mode = value; }
+  } const grad_mode{s.grad_mode, outer};
+  processing_layer const here(rest.of);
+  exclude_keys const off(dispatch_key::autograd_functionality);
+  tensor const y = redispatch(op, rest.keys, rest.x);
+  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.inner() : y;
+}
+/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a kernel in its place; else all of it.
 VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   layer* const top = this_thread_state.transforms.top;
   processing_layer const* const here = top ? processing_layer::of(*top) : nullptr;
@@ -75,7 +109,8 @@ VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch
   dispatch_key_set const own = implementing(top->keys);
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
-  bool const replaced = passed && (t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
+  // Without rules the layer has nothing of its own to do: only a kernel can have done it.
+  bool const replaced = passed && (op.table->eval || t.at[static_cast<int>(((keys & backends) | own).highest())].call || this_thread_state.excluded.has_any(own));
   popped const off(this_thread_state.transforms);
   return here->finish(op, x, replaced);
 }
@@ -95,7 +130,7 @@ VARVE_NOINLINE inline tensor call_transform(void*, boxed_op const& op, dispatch_
   if (dispatch_table const& t = table_of(op); &t != &unregistered) [[unlikely]] {
     for (auto const& r : t.rules)
       if (r.call && std::strcmp(r.kind, s.transforms.top->kind) == 0) return r.call(r.self, *s.transforms.top, op, x);
-    if (dispatch_key_set const at = keys_at(*s.transforms.top, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
+    if (dispatch_key_set const at = keys_at(*s.transforms.top, op, x); t.stops.has_any(at.above(dispatch_key::transform_back))) {
       if (processing_layer::of(*s.transforms.top)) return redispatch(op, at, x);
       processing_layer const here(*s.transforms.top);
       return redispatch(op, at, x);

@@ -61,6 +61,7 @@ public:
     return (included_ - stacks) | (this_thread_state.included & stacks);
   }
   dispatch_key_set excluded() const { return excluded_; }
+  layer& working_for() const { return of_; }
   /// The rest of a call, with the layer off the stack: what it does without kernels, or, when one has taken the place of its own, nothing but lowering.
   tensor finish(boxed_op const& op, boxed_args const& x, bool replaced) const;
 

@@ -4,6 +4,7 @@
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/make_fx.hpp>
 #include <varve/hop/pack.hpp>
+#include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/hop/boxed_custom_function.hpp>
 #include <varve/interpreter/eager.hpp>
+#include <varve/interpreter/function_node.hpp>
 
 /// @file
 /// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.

@@ -88,6 +88,15 @@ struct dynamic_level {
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
     return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
+  /// A result without history or tangent that was made at this level may be written into with values of the level (FS-7): it is one of them. What lies in the memory of an operand is as
+  /// that operand is.
+  template <class Y, class X>
+  VARVE_NOINLINE void make_own(Y& y, X const& of) const {
+    if (mine(y) || !is_floating(y.dtype()) || y.is_number() || self->is_dual_level) return;
+    for (int i = 0; i < of.size(); ++i)
+      if (of[i].defined() && y.shares_storage(of[i])) return;
+    y = tracked_value(y, {});
+  }
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};
@@ -145,11 +154,12 @@ struct dynamic_level {
   }
   /// ... while the level is on the stack (`layer::record`).
   template <class Y>
-  static void record_done(layer& l, boxed_op const& op, Y& y, operand_list of, operand_list below) {
+  static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below, int n) {
     auto const& in = *static_cast<dynamic_level*>(l.object);
     bool const on = this_thread_state.grad_mode;
-    if (on) in.write_down(op, y, of, below);
-    if (op.table->kind != op_kind::pointwise) in.link(op, y, of[0], on); // those have memory of their own
+    if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
+    if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+    if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
   }
   /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history, and may not be written into where something is (AG-16).
   template <class Y>
@@ -157,9 +167,9 @@ struct dynamic_level {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
-      if (recording || !op.table->differentiable) return;
+      if (!op.table->differentiable || !is_floating(y.dtype())) return;
       y = tracked_value(y, {});
-      origin = detail::view_origin::no_grad;
+      if (!recording) origin = detail::view_origin::no_grad;
     }
     y.set_base(of.base().defined() ? of.base() : of, origin);
   }

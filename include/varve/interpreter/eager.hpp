@@ -29,13 +29,22 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
-/// Lowers below autograd: what a recorded call runs.
+/// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
   dispatch_key_set keys;
   op_table const* table = op.table;
   attributes const* at = op.at;
-  tensor operator()(boxed_args const& x) const { return redispatch(op, keys, x); }
+  tensor operator()(boxed_args const& x) const {
+    tensor y = redispatch(op, keys, x);
+    for (auto const& t : x)
+      if (t.is(y)) [[unlikely]] {
+        y = t.with_layout(t.where(), true);
+        if (y.base().defined()) y.set_origin(view_origin::custom);
+        break;
+      }
+    return y;
+  }
 };
 template <class X>
 struct eager_tracked {

@@ -23,11 +23,13 @@ public:
     tasks_.clear();
     ready_.clear();
     open_.clear();
+    this_thread_sees_again = {};
   }
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
   ~backward_run() {
     current() = outer_;
+    this_thread_sees_again = outer_level_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
     tasks_.clear();
@@ -257,6 +259,7 @@ private:
   bool keep_, owns_marks_;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
+  level_seen_again outer_level_ = this_thread_sees_again;
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;

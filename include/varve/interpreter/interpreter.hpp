@@ -3,6 +3,7 @@
 #include <vector>
 #include <varve/dispatch/library.hpp>
 #include <varve/interpreter/dynamic_level.hpp>
+#include <varve/interpreter/function_node.hpp>
 
 namespace varve {
 

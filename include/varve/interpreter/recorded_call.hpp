@@ -2,7 +2,6 @@
 #pragma once
 #include <cstring>
 #include <string>
-#include <vector>
 #include <varve/dispatch/tensor_dispatch.hpp>
 
 namespace varve::detail {
@@ -43,6 +42,13 @@ inline void refuse_inference(tensor const& t, char const* name) {
     throw autograd_error((std::string("varve: ") + name + ": a tensor made in inference mode cannot be saved for backward; clone it outside of inference mode first").c_str());
 }
 
+/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is seen at the level again. Its identity is 0 when there is none.
+struct level_seen_again {
+  std::uint64_t layer = 0;
+  int level = 0;
+};
+inline constinit thread_local level_seen_again this_thread_sees_again{};
+
 /// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at most a shape. Behind it in memory lie its edges, what it
 /// keeps, and its attributes: for each its length and entries.
 struct operator_node : grad_node {
@@ -78,8 +84,9 @@ struct operator_node : grad_node {
       if (edges[i]) reads |= t.saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
+    dims const& sizes = y.sizes();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == y.sizes()) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
@@ -157,10 +164,18 @@ struct operator_node : grad_node {
     }
     if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
+    if (!eager && this_thread_sees_again.layer) [[unlikely]]
+      return seen_again(s);
     if (s.of != saved_value::result || !eager || !this_thread_state.grad_mode) return s.value;
     tensor y = s.value.alias();
     y.set_history(edge(this, 0));
     return y;
+  }
+  /// A saved value as the level saw it: with the history that it had there.
+  VARVE_COLD tensor seen_again(saved_value const& s) {
+    edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
+    if (!e || !s.checked || !this_thread_state.grad_mode) return s.value;
+    return tensor::wrap(s.value, this_thread_sees_again.layer, this_thread_sees_again.level, {}, static_cast<edge&&>(e), s.value.sizes());
   }
   static boxed_args saved_of(grad_node& n) {
     auto& self = static_cast<operator_node&>(n);
@@ -235,57 +250,6 @@ struct operator_node : grad_node {
 };
 inline constexpr grad_node_type operator_node::type_{&operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false, &operator_node::saved_of};
 
-/// A node whose pullback is a function: cotangents of the results to cotangents of the operands.
-template <class F>
-struct function_node : grad_node {
-  F pullback;
-  std::vector<edge> edges;
-  std::string label;
-
-  static grad_node_type const type_;
-  function_node(F f, std::vector<edge> e, std::uint16_t n, char const* l) : grad_node(&type_), pullback(std::move(f)), edges(std::move(e)), label(l) {
-    next = edges.data();
-    count = static_cast<std::uint16_t>(edges.size());
-    results = n;
-    sequence = this_thread_state.next_node++;
-  }
-  static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
-    auto& self = static_cast<function_node&>(n);
-    if constexpr (requires { self.pullback.released; }) {
-      if (self.released) refuse_released(self.label.c_str());
-    }
-    return self.pullback(g, wanted);
-  }
-  static boxed_args saved_of([[maybe_unused]] grad_node& n) {
-    if constexpr (requires(F const& f) { f.saved(); }) {
-      auto& self = static_cast<function_node&>(n);
-      if (self.released) refuse_released(self.label.c_str());
-      return self.pullback.saved();
-    } else {
-      return {};
-    }
-  }
-  static void release(grad_node& n) {
-    auto& self = static_cast<function_node&>(n);
-    self.released = true;
-    if constexpr (requires { self.pullback.release(); }) self.pullback.release();
-  }
-  static void destroy(grad_node* n) {
-    if (n->extra) drop_extra(n->extra);
-    delete static_cast<function_node*>(n);
-  }
-  static void name_of(grad_node const& n, char* out) {
-    std::strncpy(out, static_cast<function_node const&>(n).label.c_str(), 63);
-    out[63] = 0;
-  }
-};
-template <class F>
-inline constexpr grad_node_type function_node<F>::type_{&function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false, &function_node::saved_of};
-/// Records a function of operands with the given edges; the node is the caller's to share.
-template <class F>
-grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
-  return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);
-}
 /// An edge to a node that was just made: it takes the maker's share.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) {
   return edge::taking(fresh, nr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/eager.hpp>
+#include <varve/interpreter/function_node.hpp>
 #include <varve/op/as_strided.hpp>
 
 /// @file
@@ -36,6 +37,7 @@ struct copy_slices {
   edge written;
   dims sizes, strides, offset;
   int target; // which operand was written into
+  static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
     T const whole = contiguous(static_cast<T const&>(g[0]));
@@ -73,10 +75,15 @@ T tangent_of_view(T const& base, T const& view) {
   return as_strided(T(contiguous(static_cast<T const&>(base.extra()))), view.sizes(), strides, offset);
 }
 template <class T = tensor>
-void change_tangent(T const& self, T const& tangent) {
-  if (T const base = self.base(); base.defined()) {
+void change_tangent(T const& self, T tangent) {
+  T const base = self.base();
+  bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
+  if (!tangent.defined() && !known) return;
+  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    base.set_extra(as_strided_scatter(T(contiguous(static_cast<T const&>(base.extra()))), tangent, strides, offset));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
 }

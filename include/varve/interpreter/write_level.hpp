@@ -24,7 +24,7 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
-inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v)); };
+inline constexpr void (*refresh_of<grad_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_history(v.base().history() ? level_views<dependent<tensor, Lv>>::history_of_view(v.base(), v) : edge()); };
 template <class Lv>
 inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](tensor const& v) { v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v)); };
 

@@ -28,6 +28,7 @@
 #include <varve/op/mul.hpp>
 #include <varve/op/one_hot.hpp>
 #include <varve/op/operators.hpp>
+#include <varve/op/out.hpp>
 #include <varve/op/permute.hpp>
 #include <varve/op/pow.hpp>
 #include <varve/op/randn.hpp>

@@ -23,7 +23,9 @@ struct interpreter_layer : layer {
       if (op.table->kind == op_kind::mutation) [[unlikely]]
         return write_at(in, op, x);
       tensor y = in.process(op, x);
-      if (in.refresh && x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      if (!in.refresh) return y;
+      if (x.size() > 0) in.link(op, y, x[0], l.grad_mode);
+      in.make_own(y, x);
       return y;
     };
     pushed::name(*this, stack);
@@ -172,7 +174,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    return layer_.interpreter.mine(y) ? layer_.interpreter.fresh(y).extra() : tensor(zeros_like(y));
+    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    Y const& t = layer_.interpreter.fresh(y).extra();
+    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {

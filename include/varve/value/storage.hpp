@@ -46,9 +46,9 @@ inline constexpr std::size_t block_bytes = 320;
 
 /// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no guard.
 struct block_list {
+  static constexpr int most = 4096;
   void* first = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending
+  int room = 0; // for how many more; none before the list is adopted, and when the thread is ending
   bool adopted = false; // its end gives the blocks back
 };
 template <std::size_t Bytes>
@@ -70,7 +70,7 @@ template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
     block_list& l = free_blocks<Bytes>;
-    l.closed = true;
+    l.room = 0;
     while (l.first) {
       void* next = *static_cast<void**>(l.first);
       delete_block<Bytes>(l.first);
@@ -84,6 +84,7 @@ VARVE_COLD void adopt_block_list() {
   thread_local block_list_owner<Bytes> owner;
   (void)owner;
   free_blocks<Bytes>.adopted = true;
+  free_blocks<Bytes>.room = block_list::most;
 }
 
 template <std::size_t Bytes = block_bytes>
@@ -92,7 +93,7 @@ inline void* take_block() {
   if (l.first) {
     void* b = l.first;
     l.first = *static_cast<void**>(b);
-    --l.count;
+    ++l.room;
     return b;
   }
   return new_block<Bytes>();
@@ -101,15 +102,13 @@ inline void* take_block() {
 template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {
   block_list& l = free_blocks<Bytes>;
-  if (VARVE_RECYCLE_BLOCKS && l.count < 4096 && !l.closed) {
-    if (!l.adopted) [[unlikely]]
-      adopt_block_list<Bytes>();
-    *static_cast<void**>(b) = l.first;
-    l.first = b;
-    ++l.count;
-    return;
+  if (l.room <= 0) [[unlikely]] {
+    if (!VARVE_RECYCLE_BLOCKS || l.adopted) return delete_block<Bytes>(b);
+    adopt_block_list<Bytes>();
   }
-  delete_block<Bytes>(b);
+  *static_cast<void**>(b) = l.first;
+  l.first = b;
+  --l.room;
 }
 } // namespace detail
 
@@ -135,6 +134,24 @@ struct storage {
   bool borrowed = false;
   /// Who wants to know when it is freed; null as a rule.
   storage_observer* observer = nullptr;
+
+  void allocate(std::size_t n) {
+    data = ::operator new(n, std::align_val_t{64});
+    bytes = n;
+  }
 };
+
+namespace detail {
+inline void tell_allocated(storage* s) {
+  if (!this_thread_storage_observer) [[likely]]
+    return;
+  s->observer = this_thread_storage_observer;
+  s->observer->allocated(*s->observer, s->bytes);
+}
+inline void tell_freed(storage* s) {
+  if (s->observer) [[unlikely]]
+    s->observer->freed(*s->observer, s->bytes);
+}
+} // namespace detail
 
 } // namespace varve

@@ -23,6 +23,8 @@ struct tensor_block;
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 /// How a view came about, where that forbids writing into it (AG-16).
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
+/// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
+bool is_at_work(std::uint64_t layer);
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -83,11 +85,13 @@ public:
   /// Do two tensors share memory?
   bool shares_storage(tensor const& o) const;
 
-  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none: `transform_error`.
+  /// Pointer to the first element; the element type must be `T`. Values seen through a transform have none while it is at work: `transform_error`.
   template <class T>
   T* data() const;
-  /// Pointer to the first element, untyped.
+  /// Pointer to the first element, untyped; faster for who knows the bytes of an element.
   void* raw() const;
+  void* raw(index_t item) const;
+  void* raw_inside(index_t item) const;
   /// The only element, converted to `T`.
   template <class T>
   T item() const;

@@ -40,14 +40,17 @@ struct alignas(64) tensor_block {
     subclass_object* object;
   };
   tensor_block(dims const& s, varve::dtype t) : type(t), sizes(s) {}
+  /// Its memory is the bytes inside of it.
+  void embed(std::size_t n) {
+    store = &own;
+    own.embedded = true;
+    own.bytes = n;
+    own.data = bytes;
+  }
   ~tensor_block() {}
 };
 static_assert(sizeof(tensor_block) <= block_bytes);
 
-inline void tell_freed(storage* s) {
-  if (s->observer) [[unlikely]]
-    s->observer->freed(*s->observer, s->bytes);
-}
 inline void drop_storage(storage* s) {
   if (!s->refs.drop()) return;
   tell_freed(s);
@@ -104,9 +107,18 @@ inline tensor::~tensor() {
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
 
+namespace detail {
+/// Gives a tensor memory that lies apart, or is observed.
+VARVE_NOINLINE inline tensor allocated(tensor r, tensor_block* b, std::size_t bytes) {
+  if (bytes <= sizeof b->bytes) b->embed(bytes);
+  else (b->store = new storage)->allocate(bytes);
+  tell_allocated(b->store);
+  return r;
+}
+} // namespace detail
+
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   auto* b = make(sizes, type);
-  tensor r(b);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
   for (int k = sizes.n - 1; k >= 0; --k) {
@@ -116,22 +128,11 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   }
   std::size_t const bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(itemsize(type));
   b->inference = this_thread_inference;
-  if (bytes <= sizeof b->bytes) [[likely]] {
-    b->store = &b->own;
-    b->own.embedded = true;
-    b->own.bytes = bytes;
-    b->own.data = b->bytes;
-  } else {
-    auto* s = new storage;
-    b->store = s;
-    s->bytes = bytes;
-    s->data = ::operator new(bytes, std::align_val_t{64});
+  if (bytes <= sizeof b->bytes && !this_thread_storage_observer) [[likely]] {
+    b->embed(bytes);
+    return tensor(b);
   }
-  if (this_thread_storage_observer) [[unlikely]] {
-    b->store->observer = this_thread_storage_observer;
-    b->store->observer->allocated(*b->store->observer, bytes);
-  }
-  return r;
+  return detail::allocated(tensor(b), b, bytes);
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
 VARVE_INLINE dims const& tensor::sizes() const {
@@ -140,6 +141,7 @@ VARVE_INLINE dims const& tensor::sizes() const {
   return block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
@@ -162,11 +164,17 @@ inline bool tensor::shares_storage(tensor const& o) const {
   if (is_wrapped()) return inner().shares_storage(o);
   return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
-inline void* tensor::raw() const {
+VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
-    detail::refuse_data(block_->kind);
-  return static_cast<unsigned char*>(block_->store->data) + block_->offset * itemsize(block_->type);
+    return raw_inside(item);
+  return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
+/// What a transform that has ended left is read through (FS-10).
+VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
+  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  return inner().raw(item);
+}
+inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != block_->type)
@@ -241,9 +249,10 @@ inline tensor tensor::alias() const {
   b->store->refs.add();
   return tensor(b);
 }
-inline tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
+VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, tensor extra, edge history, dims const& logical) {
   auto* b = make(logical, value.dtype());
   b->number = value.is_number();
+  b->contiguous = value.is_contiguous();
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/op/in_place.hpp>
+
+namespace varve {
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
+  throw autograd_error((std::string("varve: ") + op + ": functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad; use the result of the operator, or no_grad").c_str());
+}
+/// The tensor that results are written to.
+class out_argument {
+public:
+  explicit out_argument(tensor const& t) : out_(t) {}
+  template <class Op, class... X>
+  tensor operator()(Op const& op, X const&... x) const {
+    using T = dependent<tensor, Op>;
+    constexpr char const* name = Op::op_name;
+    auto const tracked = [](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
+      else return false;
+    };
+    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
+    T const y = op(x...);
+    T const to = out_;
+    if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
+    if (category(y.dtype()) > category(to.dtype()))
+      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
+    if (to.sizes() == y.sizes()) copy_(to, y);
+    else set_(to, T(varve::to(y, to.dtype())));
+    return to;
+  }
+
+private:
+  tensor out_;
+};
+} // namespace detail
+
+/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Shape and dtype
+/// are as of in-place operators; `autograd_error` when gradients are recorded and an argument or `y` requires one (AG-17).
+inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
+
+} // namespace varve
