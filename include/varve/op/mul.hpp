@@ -23,7 +23,13 @@ struct rules<div_t> : rule::pointwise<2, promotion::floating> {
     if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
     else return div(1, y);
   }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+  /// With the reciprocal that the derivative of x needs too: one division for both.
+  template <class Q, class X, class Z>
+  static constexpr auto partial(arg_t<1>, Q const& q, X const&, Z const& y) {
+    if constexpr (number<Z>) return neg(div(q, y));
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& d) { return neg(mul(q, div(1, d))); }, [&](auto const& d) { return neg(div(q, d)); }, y);
+  }
 
   using family = rule::pointwise<2, promotion::floating>;
   using family::jvp, family::vjp;
@@ -39,13 +45,6 @@ struct rules<div_t> : rule::pointwise<2, promotion::floating> {
     if constexpr (number<Z>) return family::vjp(a, op, g, q, x, y);
     else return choose(
         same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return family::vjp(a, op, c, q, x, y); }, [&](auto const& c) { return detail::unmatch(div(c, y), x); }, g);
-  }
-  /// Through the cotangent of x, whose reciprocal is shared then: no further division where both are asked for.
-  template <class Op, value G, value Y, value X, value Z>
-  static constexpr auto vjp(arg_t<1>, Op const&, G const& g, Y const& q, X const&, Z const& y) {
-    if constexpr (number<Z>) return detail::unmatch(neg(mul(mul(g, div(1.0, y)), q)), y);
-    else return choose(
-        same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return detail::unmatch(neg(mul(mul(c, div(1, y)), q)), y); }, [&](auto const& c) { return detail::unmatch(neg(mul(div(c, y), q)), y); }, g);
   }
 };
 
