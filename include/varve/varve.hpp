@@ -25,8 +25,11 @@
 #include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
 #include <varve/graph/verify.hpp>
+#include <varve/hop/associative_scan.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/hop/map.hpp>
 #include <varve/hop/scan.hpp>
+#include <varve/hop/while_loop.hpp>
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>

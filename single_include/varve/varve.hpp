@@ -118,6 +118,10 @@ struct transform_error : error {
 struct autograd_error : error {
   using error::error;
 };
+/// A loop was given a bound on its steps and needs more; the text names it and the bound.
+struct step_limit_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;
@@ -133,6 +137,8 @@ namespace refuse {
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void lengths_differ(char const* op, dims const& a, dims const& b);
+[[noreturn]] void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound);
 [[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
@@ -1572,6 +1578,12 @@ VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
 }
 VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
+}
+VARVE_COLD inline void lengths_differ(char const* op, dims const& a, dims const& b) {
+  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) + " and " + to_string(b)).c_str());
+}
+VARVE_COLD inline void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
+  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) + " steps that bound it; give it a greater bound").c_str());
 }
 VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
   throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
@@ -11612,11 +11624,24 @@ constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> cons
   return {};
 }
 inline int count_of(boxed_args const& x) { return x.size(); }
+/// One, as a count of the same world.
+template <int N>
+constexpr count_t<1> one_of(count_t<N>) {
+  return {};
+}
+constexpr int one_of(int) { return 1; }
 template <int N>
 constexpr count_t<N / 2> half(count_t<N>) {
   return {};
 }
 constexpr int half(int n) { return n / 2; }
+
+template <class First, class... V>
+constexpr First const& first_of(std::tuple<First, V...> const& x) {
+  return std::get<0>(x);
+}
+template <class P>
+requires std::is_same_v<P, boxed_args> auto const& first_of(P const& x) { return x[0]; }
 
 /// Operands [from, to) of a call.
 template <class... V, int From, int To>
@@ -11636,7 +11661,7 @@ constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
 }
 template <class... P>
 requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
-  auto const add = [&](boxed_args const& p) {
+  [[maybe_unused]] auto const add = [&](boxed_args const& p) {
     for (auto const& t : p) x.push_back(t);
   };
   (add(y), ...);
@@ -13108,9 +13133,12 @@ public:
     several_ = static_cast<int>(ga.results.size());
     return id;
   }
-  /// The k-th result of a node just written by `emit_functions`.
+  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
-    if (several_ == 1) return id;
+    if (several_ == 1) {
+      nodes_[static_cast<std::size_t>(id)].out = m;
+      return id;
+    }
     return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 
@@ -13786,6 +13814,25 @@ constexpr auto trace(F, S...) {
 // ---- varve/graph/region.hpp
 namespace varve {
 
+namespace refuse {
+/// All that differs is told at once (WL-3).
+VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after, int count) {
+  std::string text = "varve: " + std::string(op) + ": the function must give values of the same metadata as it takes;";
+  bool shapes = false;
+  for (int k = 0; k < count; ++k) {
+    meta const &a = before[k], &b = after[k];
+    if (a == b) continue;
+    text += " value " + std::to_string(k) + ":";
+    if (!(a.sizes == b.sizes)) text += " sizes " + to_string(a.sizes) + " became " + to_string(b.sizes) + (a.type == b.type ? ";" : ",");
+    if (a.type != b.type) text += std::string(" dtype ") + name(a.type) + " became " + name(b.type) + ";";
+    shapes = shapes || !(a.sizes == b.sizes);
+  }
+  text.back() = '.';
+  if (shapes) throw shape_error(text.c_str());
+  throw dtype_error(text.c_str());
+}
+} // namespace refuse
+
 /// The handle of a higher-order operator in graphs.
 template <class Tag>
 inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
@@ -13822,7 +13869,8 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
 }
 
-/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
+/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured; and its condition, a second function of what is
+/// carried and captured, when it has one. Attributes of the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder* const near = detail::trace_of_all(x...);
@@ -13838,22 +13886,33 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder step(&outer);
   auto const shapes = detail::trace_into(step, op.f, metas, std::index_sequence_for<X...>{});
   step.close();
+  list<meta> after;
+  tree_for_each([&](meta const& m) { after.push_back(m); }, shapes);
+  if (after.size() < static_cast<std::size_t>(carried)) refuse::argument_is_invalid(Tag::op_name, "the step gave fewer values than are carried");
+  for (int k = 0; k < carried; ++k)
+    if (!(after[static_cast<std::size_t>(k)] == metas[k])) refuse::values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
   int at = 0;
   auto const result = tree_map(
       [&](meta const& m) {
         int const k = at++;
-        if (k >= carried) {
-          meta all = m;
-          all.sizes.insert(0, n);
-          return all;
-        }
-        if (!(m.sizes == metas[k].sizes)) refuse::shapes_do_not_match("scan (a carried value before and after a step)", metas[k].sizes, m.sizes);
-        if (m.type != metas[k].type) refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(m.type));
-        return metas[k];
+        if (k < carried) return metas[k];
+        meta all = m;
+        all.sizes.insert(0, n);
+        return all;
       },
       shapes);
+  attributes const how(dims{carried, scanned, op.reverse, op.end.counted}, dims{n, static_cast<int>(after.size()) > carried});
   int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
-  int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
+  int id = -1;
+  if constexpr (Op::end_is_open) {
+    graph_builder condition(&outer);
+    auto const [go] = detail::trace_into(condition, op.end.condition, metas, std::index_sequence_for<X...>{});
+    condition.close();
+    if (go.type != dtype::bool_ || go.sizes.n) refuse::argument_is_invalid(Tag::op_name, "the condition must give one bool");
+    id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step, &condition);
+  } else {
+    id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step);
+  }
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);
 }
@@ -14816,12 +14875,8 @@ public:
   }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override {
     auto filled = filled_context(c);
-    boxed_args const r = [&]<std::size_t... K>(std::index_sequence<K...>) -> boxed_args {
-      int k = 0;
-      auto const d = with_tensors(args_, [&](tensor const&) { return t[k++]; }, none);
-      if constexpr (requires { D::jvp(filled, std::get<K>(d)...); }) return boxed_results(D::jvp(filled, std::get<K>(d)...));
-      else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
-    }(all{});
+    int k = 0;
+    boxed_args const r = tangents(filled, with_tensors(args_, [&](tensor const&) { return t[k++]; }, none), all{});
     if (r.size() != static_cast<int>(results))
       throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " + std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results").c_str());
     return r;
@@ -14845,6 +14900,12 @@ public:
   }
 
 private:
+  /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)
+  template <class C, class T, std::size_t... K>
+  static boxed_args tangents(C& filled, T const& t, std::index_sequence<K...>) {
+    if constexpr (requires { D::jvp(filled, std::get<K>(t)...); }) return boxed_results(D::jvp(filled, std::get<K>(t)...));
+    else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
+  }
   /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
   template <class F, class... Other>
   static auto with_tensors(std::tuple<X...> const& x, F const& f, Other const&... other) {
@@ -15918,11 +15979,11 @@ inline constexpr known_name known_pointwise[] = {
     {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
     {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
     {"ne", known::cheap}};
-/// `clone` and `detach` are expansions that expand nothing.
+/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
 inline constexpr known_name known_others[] = {
     {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
     {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"scan", known::scan}, {"getitem", known::getitem},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
@@ -16061,7 +16122,7 @@ inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-/// `scan`: likewise without a predicate; behind the results come second buffers of what is carried.
+/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
 struct stage {
   stage_kind kind;
   int number;
@@ -16076,7 +16137,8 @@ struct call_info {
   known what = known::other;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
+  int condition = -1;                        // ... and its condition, when it has one, this
 };
 
 /// A planned graph while it is being made.
@@ -18711,7 +18773,7 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  /// A branch, whose operand 0 is the predicate, or a scan.
+  /// A branch, whose operand 0 is the predicate, or a loop.
   constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
@@ -18722,7 +18784,8 @@ private:
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
+    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
     for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
@@ -18819,12 +18882,13 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 } // namespace detail
 
 namespace detail {
-/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
+  constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
   constexpr index_t n = c.at[1][0];
   using sub = compiled<region_of<typename P::make, c.region>>;
   constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
@@ -18833,15 +18897,45 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if constexpr (n % 2) std::swap(here, there); // the last step leaves it where it is wanted
+  if constexpr (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
-  for (index_t k = 0; k < n; ++k) {
-    index_t const row = c.at[0][2] ? n - 1 - k : k;
+  index_t steps = n;
+  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
+  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
+    if constexpr (open) {
+      using condition = compiled<region_of<typename P::make, c.condition>>;
+      bool* const go = address<P, s.in[0]>(mem);
+      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return *go;
+    } else {
+      return k < steps;
+    }
+  };
+  auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
+    index_t const row = c.at[0][2] ? steps - 1 - k : k;
     loop::run<sub, sizeof...(A), sizeof...(Q)>(
-        {{(A < carried ? here[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
-         {(Q < carried ? there[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+        {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+         {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
-    std::swap(here, there);
+  };
+  index_t k = 0;
+  if constexpr (open || counted) { // written twice: with places that are constants what is carried may stay in registers
+    while (goes_on(here, k)) {
+      step(here, there, k++);
+      if (!goes_on(there, k)) break;
+      step(there, here, k++);
+    }
+    if (k % 2) std::swap(here, there);
+  } else {
+    for (; k < n; ++k) {
+      step(here, there, k);
+      std::swap(here, there);
+    }
+  }
+  if constexpr (open || counted) {
+    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);
+    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
   }
 }
 } // namespace detail
@@ -19695,7 +19789,7 @@ constexpr ints<N> length_of(steps_t<N>) {
 constexpr dims length_of(step_count const& s) { return dims{s.n}; }
 
 inline constexpr auto walked_size = [](dims const& s) {
-  if (s.n == 0) refuse::argument_is_invalid("scan", "a value of rank 0 has no dimension to walk through");
+  if (s.n == 0) refuse::argument_is_invalid("scan, map", "a value of rank 0 has no dimension to walk through");
   return dims{s[0]};
 };
 inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
@@ -19725,13 +19819,13 @@ template <bool Row, class T>
 using tree_alike = decltype(all_alike<Row>(std::declval<T const&>()));
 
 template <class N, class... V>
-constexpr void same_lengths(N const& n, std::tuple<V...> const& rows) {
+constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const& rows) {
   index_t const length = to_dims(n)[0];
-  if (sizeof...(V) && length == 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+  if (sizeof...(V) && length == 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   tree_for_each(
       [&](auto const& v) {
         if (walked_size(to_dims(shape_of(v)))[0] != length)
-          refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, to_dims(shape_of(v)));
+          refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
       },
       rows);
 }
@@ -19744,6 +19838,45 @@ constexpr F const& without_captures(closure_t<F, C...> const& f) {
   return f.f;
 }
 
+/// The values of a tree in one tuple, operators that stand for a value as such.
+template <class T>
+constexpr auto flat_values(T const& tree) {
+  return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
+}
+/// `closure(g, c...)` of the elements of a tuple.
+template <class G, class T>
+constexpr auto capturing(G const& g, T const& captures) {
+  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
+}
+
+/// The values of a tree of outputs, in which some leaves may be none; and how many there are.
+template <class Y>
+constexpr auto leaves_of_outputs(Y const& y) {
+  if constexpr (is_none<Y>) return std::tuple<>{};
+  else if constexpr (tuple_node<Y>) return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
+  else return tree_leaves(y);
+}
+template <class Y>
+inline constexpr std::size_t output_count = std::tuple_size_v<decltype(leaves_of_outputs(std::declval<Y const&>()))>;
+/// The tree of outputs of structure `Y` whose values are the elements of a flat tuple from `First` on.
+template <class Y, std::size_t First, class L>
+constexpr auto outputs_from(L const& leaves) {
+  if constexpr (is_none<Y>) {
+    return none;
+  } else if constexpr (tuple_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) { return (output_count<std::tuple_element_t<J, elements_of<Y>>> + ... + First); }
+        (std::make_index_sequence<I>{});
+      };
+      return remake(std::type_identity<Y>{}, outputs_from<std::tuple_element_t<K, elements_of<Y>>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<elements_of<Y>>>{});
+  } else {
+    return tree_unflatten<Y, First>(leaves);
+  }
+}
+
 /// A step of the user's as one of flat values.
 template <class F, class Init, class Xs, class Captures>
 struct flat_step {
@@ -19751,7 +19884,7 @@ struct flat_step {
   template <class... V>
   constexpr auto operator()(V const&... v) const {
     auto const y = call(std::tie(v...));
-    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_output(y.second)));
+    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_outputs(y.second)));
   }
   template <class L>
   constexpr auto call(L const& leaves) const {
@@ -19765,11 +19898,6 @@ struct flat_step {
   }
 
 private:
-  template <class Y>
-  static constexpr auto leaves_of_output(Y const& y) {
-    if constexpr (is_none<Y>) return std::tuple<>{};
-    else return tree_leaves(y);
-  }
   template <class... V>
   static constexpr std::tuple<V...> copied(std::tuple<V const&...> const& t) {
     return t;
@@ -19796,6 +19924,16 @@ struct scan_saving {
     return joined(spread(f, p), part(p, carried - carried, carried));
   }
 };
+/// All values, then all tangents, of operands that come as (carried, their tangents, rows, their tangents, captured, their tangents).
+template <class P, class C, class X>
+constexpr auto duals_apart(P const& p, C const& c, X const& x) {
+  auto const zero = c - c;
+  auto const n = count_of(p);
+  auto const at = c + c;
+  auto const captured = at + x + x;
+  auto const middle = captured + half(n - captured);
+  return joined(part(p, zero, c), part(p, at, at + x), part(p, captured, middle), part(p, c, at), part(p, at + x, captured), part(p, middle, n));
+}
 /// ... on values and tangents side by side; `f` takes and gives first all values, then all tangents.
 template <class F, class C, class X>
 struct scan_dual {
@@ -19804,16 +19942,9 @@ struct scan_dual {
   [[no_unique_address]] X rows;
   template <class... V>
   constexpr auto operator()(V const&... v) const {
-    auto const p = pack(v...);
     auto const c = carried;
-    auto const x = rows;
     auto const zero = c - c;
-    auto const n = count_of(p);
-    auto const at = c + c;
-    auto const captured = at + x + x;
-    auto const half_of_captured = half(n - captured);
-    auto const y = spread(f, joined(part(p, zero, c), part(p, at, at + x), part(p, captured, captured + half_of_captured), part(p, c, at),
-                                    part(p, at + x, captured), part(p, captured + half_of_captured, n)));
+    auto const y = spread(f, duals_apart(pack(v...), c, rows));
     auto const m = half(count_of(y));
     return joined(part(y, zero, c), part(y, m, m + c), part(y, c, m), part(y, m + c, m + m));
   }
@@ -19842,7 +19973,410 @@ struct scan_pull {
   }
 };
 
+/// ... which counts the steps in a first carried value.
+template <class F>
+struct counting_step {
+  [[no_unique_address]] F f;
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    auto const p = pack(first, v...);
+    auto const n = count_of(p);
+    auto const one = one_of(n);
+    return joined(tree_map([](auto const& k) { return add(k, 1); }, part(p, one - one, one)), spread(f, part(p, one, n)));
+  }
+};
+/// ... given the number of steps as a first captured value, which it does not read.
+template <class F, class At>
+struct step_without_count {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] At count; // where it stands
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    return spread(f, joined(part(p, count - count, count), part(p, count + one_of(count), count_of(p))));
+  }
+};
+/// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any lane, and those of its own: once these are
+/// done, what is carried stays, and outputs are 0.
+template <class F, class C, class X>
+struct ending_step {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X rows;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const zero = carried - carried;
+    auto const at = carried + rows;
+    auto const row = at + one_of(at);
+    auto const own = row + one_of(at);
+    auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
+    auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
+    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
+                  tree_map([&](auto const& now) { return where(going, now, zeros_like(now)); }, part(y, carried, count_of(y))));
+  }
+};
+/// ... of lanes of which some are done: these keep what they carry.
+template <class W, class F, class C>
+struct keeping_step {
+  [[no_unique_address]] W condition;
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const zero = carried - carried;
+    auto const going = first_of(spread(condition, p));
+    auto const y = spread(f, p);
+    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
+                  part(y, carried, count_of(y)));
+  }
+};
+
 } // namespace varve::detail
+
+// ---- varve/op/amax.hpp
+namespace varve {
+
+namespace detail {
+template <class Tag>
+struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    for (int k = 0; k < at[0].n; ++k)
+      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
+    return reduction::shape(at, in, n);
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    dims first = x.sizes;
+    for (int k = 0; k < first.n; ++k)
+      if (at[0].contains(k)) first[k] = 1;
+    if (numel(x.sizes) == 0) return;
+    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
+    for_each_reduced(at, out, x, [](R& r, T v) {
+      if (v != v || rules<Tag>::better(v, r)) r = v;
+    });
+  }
+  /// Weights that spread a derivative evenly over the elements equal to the extremum.
+  template <class Op, value Y, value X>
+  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
+    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
+    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
+    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
+    return mul(weights(op, y, x), keep_reduced(op, g, x));
+  }
+};
+} // namespace detail
+
+/// Greatest element along axes.
+template <>
+struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr bool better(auto v, auto r) { return v > r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
+};
+/// Smallest element along axes.
+template <>
+struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr bool better(auto v, auto r) { return v < r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
+};
+
+template <value X, class... A>
+constexpr auto amax_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amax_t>(x, at...);
+}
+template <value X, class... A>
+constexpr auto amin_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amin_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/hop/loop_end.hpp
+/// @file
+/// When a loop over static or traced values ends. It is what tells `scan` and `map` from `while_loop`, and what each interpreter makes of it.
+namespace varve::detail {
+
+/// The functions that rules make of a loop's condition: all take packs in the order (carried..., captured...) and give a pack of one.
+/// ... on values and tangents side by side; `f` takes first all values, then all tangents, and gives both of its result.
+template <class F, class C>
+struct dual_condition {
+  F f;
+  [[no_unique_address]] C carried;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const y = spread(f, duals_apart(p, carried, carried - carried));
+    auto const n = count_of(y);
+    return part(y, n - n, half(n));
+  }
+};
+/// ... behind a count of the steps.
+template <class F>
+struct condition_behind_count {
+  [[no_unique_address]] F f;
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    auto const p = pack(first, v...);
+    auto const n = count_of(p);
+    return spread(f, part(p, one_of(n), n));
+  }
+};
+/// ... of which one lane at least says yes; the lanes are dimension 0.
+template <class F>
+struct some_lane {
+  F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    return tree_map([](auto const& go) { return amax(go, axis<0>); }, spread(f, pack(v...)));
+  }
+};
+
+/// Behind the last row; or, `Counted`, after as many as the first captured value says.
+template <bool Counted>
+struct after_rows {
+  static constexpr bool open = false, counted = Counted;
+  template <class I, class C>
+  constexpr auto on_duals(I const&, C const&) const {
+    return *this;
+  }
+  template <class... Flag, class I>
+  constexpr auto mapped(I const&) const {
+    return *this;
+  }
+  template <class I>
+  constexpr auto reentering(I const&) const {
+    return *this;
+  }
+};
+/// When a function of what is carried and captured no longer gives true.
+template <class F>
+struct unless_true {
+  static constexpr bool open = true, counted = false;
+  [[no_unique_address]] F condition;
+  template <class I, class C>
+  constexpr auto on_duals(I const& in, C const& carried) const {
+    using both = dual_condition<dual_fn<I, F>, C>;
+    return unless_true<both>{both{{in, condition}, carried}};
+  }
+  template <class... Flag, class I>
+  constexpr auto mapped(I const& in) const {
+    using lanes = some_lane<batched_fn<I, F, Flag...>>;
+    return unless_true<lanes>{lanes{{in, condition}}};
+  }
+  template <class I>
+  constexpr auto reentering(I const& in) const {
+    return unless_true<reentering_fn<I, F>>{{in, condition}};
+  }
+  constexpr auto behind_count() const { return unless_true<condition_behind_count<F>>{{condition}}; }
+};
+
+} // namespace varve::detail
+
+// ---- varve/hop/scan_call.hpp
+/// @file
+/// Loops over static and traced values, as interpreters process them: `scan`, `map` and `while_loop`.
+namespace varve {
+
+struct scan_t;
+struct map_t;
+struct while_loop_t;
+
+namespace detail {
+template <class A>
+struct rows_of;
+template <class T, index_t N, index_t... D>
+struct rows_of<array<T, N, D...>> {
+  using row = static_value<T, ints<D...>>;
+  static constexpr row get(array<T, N, D...> const& a, index_t i) {
+    row r{};
+    for (index_t k = 0; k < array<T, D...>::count; ++k) data_of(r)[k] = a.data[i * array<T, D...>::count + k];
+    return r;
+  }
+  static constexpr void set(array<T, N, D...>& a, index_t i, row const& r) {
+    for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
+  }
+};
+/// `N` rows like a value.
+template <index_t N, class V>
+struct stack_of_rows {
+  using type = array<V, N>;
+};
+template <index_t N, class T, index_t... D>
+struct stack_of_rows<N, array<T, D...>> {
+  using type = array<T, N, D...>;
+};
+} // namespace detail
+
+/// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C` carried operands, walks through `X`, makes at most `N`
+/// steps (0: any number) and ends when `End` says. One without a condition is a `scan`, or a `map` when it carries nothing.
+template <class F, class C, class X, class N, class End = detail::after_rows<false>>
+struct scan_call {
+  using tag = std::conditional_t<End::open, while_loop_t, std::conditional_t<C::value == 0, map_t, scan_t>>;
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X scanned;
+  [[no_unique_address]] N length;
+  bool reverse = false;
+  [[no_unique_address]] End end{};
+  static constexpr bool end_is_open = End::open;
+  static constexpr char const* name() { return tag::op_name; }
+
+  template <class G, class C2, class X2>
+  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards) const {
+    return with(g, c, x, backwards, end);
+  }
+  template <class G, class C2, class X2, class E>
+  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards, E const& e) const {
+    return scan_call<G, C2, X2, N, E>{g, c, x, length, backwards, e};
+  }
+  // What the rules are written in; tensors have their own forms.
+  template <class I>
+  constexpr auto on_duals(I const& in) const {
+    using dual = detail::scan_dual<detail::dual_fn<I, F>, C, X>;
+    return with(dual{{in, f}, carried, scanned}, carried + carried, scanned + scanned, reverse, end.on_duals(in, carried));
+  }
+  template <class I>
+  constexpr auto reentering(I const& in) const {
+    return with(detail::reentering_fn<I, F>{in, f}, carried, scanned, reverse, end.reentering(in));
+  }
+  /// The loop that counts its steps and keeps what it carried before each.
+  constexpr auto saving() const {
+    constexpr bool bounded = !std::is_same_v<N, ints<0>>;
+    static_assert(bounded,
+                  "varve: while_loop: reverse mode keeps what is carried at every step; say how many steps there are at most: while_loop<100>(...)");
+    using step = detail::counting_step<detail::scan_saving<F, C>>;
+    using room = std::conditional_t<bounded, N, ints<1000>>; // without a bound that was told, and the compiler goes on
+    using ends = decltype(end.behind_count());
+    return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
+  }
+  /// The call at the level that is at work (tensors: instead of below it).
+  constexpr auto const& here() const { return *this; }
+  static constexpr std::tuple<index_t> no_steps() { return {0}; }
+  /// The loop over as many rows as it is told.
+  constexpr auto over_count() const {
+    using step = detail::step_without_count<F, C>;
+    return with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
+  }
+  template <class... V>
+  constexpr auto pull_fn(std::tuple<V...> const&) const {
+    return detail::pull_fn<sizeof...(V), F>{f};
+  }
+  template <class... D>
+  static constexpr auto tangents(D const&... d) {
+    return detail::pack(detail::full_tangent(d)...);
+  }
+  template <class V, class A>
+  static constexpr auto is_differentiable(V const& v, A const& close) {
+    if constexpr (detail::static_and_not_floating<V>()) return v;
+    else return close(v);
+  }
+  /// Do the lanes of a mapped call end at rows of their own?
+  template <class I, class... V>
+  static constexpr auto ends_apart(I const& in, V const&... v) {
+    if constexpr (End::counted) return in.is_mapped(nth<C::value + X::value>(v...));
+    else return std::false_type{};
+  }
+  /// The greatest of their counts.
+  template <class I, class... V>
+  constexpr auto most_steps(I const& in, V const&... v) const {
+    return amax(in.open_batched(nth<C::value + X::value>(v...)).value, axis<0>);
+  }
+  /// 0, 1, ..., n - 1, to be walked through.
+  template <class... V>
+  constexpr auto row_numbers(V const&...) const {
+    array<index_t, N::to_dims()[0]> r{};
+    for (index_t k = 0; k < r.count; ++k) r.data[k] = k;
+    return std::tuple(r);
+  }
+  template <class I, class... V, class... Flag>
+  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t c = C::value, last = C::value + X::value;
+      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
+        if constexpr (Q < c) return materialize(w, in.n);
+        else if constexpr (Q < last && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
+        else return w.value;
+      };
+      auto const step = [&] {
+        if constexpr (End::open) return detail::keeping_step<decltype(end.condition), F, C>{end.condition, f, carried};
+        else return f;
+      }();
+      using inner = detail::batched_fn<I, std::remove_const_t<decltype(step)>, std::bool_constant<(K < c) || Flag::value>...>;
+      return with(inner{in, step}, carried, scanned, reverse,
+                  end.template mapped<std::bool_constant<(K < c) || Flag::value>...>(in))(value(std::integral_constant<std::size_t, K>{}, o)...);
+    }
+    (std::index_sequence_for<V...>{});
+  }
+
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
+    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
+    else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
+    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(tag{}, *this, first, v...);
+    else return run(detail::pack(detail::plain(first), detail::plain(v)...));
+  }
+
+private:
+  template <class P>
+  constexpr auto run(P const& p) const {
+    constexpr detail::count_t<0> zero{};
+    constexpr index_t n = N::to_dims()[0];
+    auto now = detail::part(p, zero, carried);
+    auto const walked = detail::part(p, carried, carried + scanned);
+    auto const captured = detail::part(p, carried + scanned, detail::count_of(p));
+    index_t steps = n;
+    if constexpr (End::counted) steps = static_cast<index_t>(detail::first_of(captured));
+    auto const goes_on = [&](index_t k, auto const& c) {
+      if constexpr (End::open) {
+        auto const go = detail::plain(detail::first_of(detail::spread(end.condition, detail::joined(c, captured))));
+        static_assert(std::is_same_v<std::remove_const_t<decltype(go)>, bool>, "varve: while_loop: the condition must give one bool");
+        if (go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound(name(), n);
+        return go;
+      } else {
+        return k < steps;
+      }
+    };
+    auto const step = [&](auto const& c, index_t i) {
+      auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
+      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
+                      detail::spread(f, detail::joined(c, rows, captured)));
+    };
+    using result = decltype(step(now, 0));
+    if constexpr (std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
+      using carry = decltype(detail::part(std::declval<result>(), zero, carried));
+      static_assert(std::is_same_v<carry, decltype(now)> || End::open,
+                    "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
+      static_assert(std::is_same_v<carry, decltype(now)> || !End::open,
+                    "varve: while_loop: the body must give carried values of the shapes and dtypes that it took; convert what is carried at first, or what the body gives");
+    }
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
+      for (index_t k = 0; goes_on(k, now); ++k) {
+        index_t const i = reverse ? steps - 1 - k : k;
+        auto const y = step(now, i);
+        now = detail::part(y, zero, carried);
+        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
+      }
+      return detail::joined(now, out);
+    }
+    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
+  }
+};
+template <class F, class C, class X, class N, class End>
+inline constexpr bool is_hop<scan_call<F, C, X, N, End>> = true;
+
+} // namespace varve
 
 // ---- varve/hop/scan.hpp
 namespace varve {
@@ -19850,10 +20384,11 @@ namespace varve {
 /// Tag of the higher-order operator `scan`.
 struct scan_t {
   static constexpr auto op_name = "scan";
+  static constexpr auto backward_name = "ScanBackward";
 };
 
-/// How each interpreter takes a `scan`: each hands down another `scan`, of more values. One text for both worlds. Operands: what is carried, what is
-/// walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
+/// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`, `map` and, but for its gradient, `while_loop`. Operands:
+/// what is carried, what is walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
 template <>
 struct rules<scan_t> {
   template <class I, class Op, class... V>
@@ -19865,9 +20400,8 @@ struct rules<scan_t> {
       auto const x = op.scanned;
       auto const zero = c - c;
       auto const n = detail::count_of(p);
-      auto const dual = detail::scan_dual<decltype(op.dual_fn(in)), decltype(op.carried), decltype(op.scanned)>{op.dual_fn(in), c, x};
-      auto const y = op.with(dual, c + c, x + x, op.reverse)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x),
-                                                             detail::part(t, c, c + x), detail::part(p, c + x, n), detail::part(t, c + x, n));
+      auto const y = op.on_duals(in)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x), detail::part(t, c, c + x),
+                                     detail::part(p, c + x, n), detail::part(t, c + x, n));
       auto const at = c + c;
       auto const outputs = detail::half(detail::count_of(y) - at);
       auto const end = at + outputs;
@@ -19905,9 +20439,31 @@ struct rules<scan_t> {
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
     return detail::joined(detail::part(r, zero, c), detail::part(r, c + v, c + v + x), detail::part(r, c, c + v));
   }
-  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked.
+  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked. Where lanes end at rows of their own, all
+  /// walk to the last of them.
   template <class I, class Op, class... V>
   static constexpr auto vmap(I const& in, Op const& op, V const&... v) {
+    return choose(
+        op.ends_apart(in, v...), [&](auto const& o) { return together(in, o, v...); }, [&](auto const& o) { return mapped(in, o, v...); }, op);
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
+    auto const y = in.mode->process(op.reentering(in), in.open_plain(v)...);
+    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
+  }
+
+private:
+  template <class I, class Op, class... V>
+  static constexpr auto together(I const& in, Op const& op, V const&... v) {
+    auto const p = detail::pack(v...);
+    auto const c = op.carried;
+    auto const at = c + op.scanned;
+    using step = detail::ending_step<decltype(op.f), decltype(op.carried), decltype(op.scanned)>;
+    return op.here().with(step{op.f, c, op.scanned}, c, op.scanned + detail::one_of(at), op.reverse)(
+        detail::part(p, c - c, at), op.row_numbers(v...), detail::pack(op.most_steps(in, v...)), detail::part(p, at, detail::count_of(p)));
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mapped(I const& in, Op const& op, V const&... v) {
     return [&](auto const&... o) {
       auto const y = op.mapped(in, o...);
       auto const close = [&](auto const& u) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(u)>, std::true_type>{u, {}}); };
@@ -19918,163 +20474,36 @@ struct rules<scan_t> {
           tree_map([&](auto const& u) { return close(transpose(u, ints<0>{}, ints<1>{})); }, detail::part(y, c, detail::count_of(y))));
     }(in.open_batched(v)...);
   }
-  template <class I, class Op, class... V>
-  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
-    auto const inside = detail::reentering_fn<I, decltype(op.f)>{in, op.f};
-    auto const y = in.mode->process(op.with(inside, op.carried, op.scanned, op.reverse), in.open_plain(v)...);
-    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
-  }
 };
-
-namespace detail {
-template <class A>
-struct rows_of;
-template <class T, index_t N, index_t... D>
-struct rows_of<array<T, N, D...>> {
-  using row = static_value<T, ints<D...>>;
-  static constexpr row get(array<T, N, D...> const& a, index_t i) {
-    row r{};
-    for (index_t k = 0; k < array<T, D...>::count; ++k) data_of(r)[k] = a.data[i * array<T, D...>::count + k];
-    return r;
-  }
-  static constexpr void set(array<T, N, D...>& a, index_t i, row const& r) {
-    for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
-  }
-};
-/// `N` rows like a value.
-template <index_t N, class V>
-struct stack_of_rows {
-  using type = array<V, N>;
-};
-template <index_t N, class T, index_t... D>
-struct stack_of_rows<N, array<T, D...>> {
-  using type = array<T, N, D...>;
-};
-} // namespace detail
-
-/// `scan` of static values and traced ones, as interpreters process it. `f` maps (carried..., rows..., captured...) to the tuple (carried...,
-/// outputs...).
-template <class F, class C, class X, class N>
-struct scan_call {
-  using tag = scan_t;
-  [[no_unique_address]] F f;
-  [[no_unique_address]] C carried;
-  [[no_unique_address]] X scanned;
-  [[no_unique_address]] N length;
-  bool reverse = false;
-  static constexpr char const* name() { return scan_t::op_name; }
-
-  template <class G, class C2, class X2>
-  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards) const {
-    return scan_call<G, C2, X2, N>{g, c, x, length, backwards};
-  }
-  // What the rules are written in; tensors have their own forms.
-  template <class I>
-  constexpr auto dual_fn(I const& in) const {
-    return detail::dual_fn<I, F>{in, f};
-  }
-  template <class... V>
-  constexpr auto pull_fn(std::tuple<V...> const&) const {
-    return detail::pull_fn<sizeof...(V), F>{f};
-  }
-  template <class... D>
-  static constexpr auto tangents(D const&... d) {
-    return detail::pack(detail::full_tangent(d)...);
-  }
-  template <class V, class A>
-  static constexpr auto is_differentiable(V const& v, A const& close) {
-    if constexpr (detail::static_and_not_floating<V>()) return v;
-    else return close(v);
-  }
-  template <class I, class... V, class... Flag>
-  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t c = C::value, end = C::value + X::value;
-      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
-        if constexpr (Q < c) return materialize(w, in.n);
-        else if constexpr (Q < end && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
-        else return w.value;
-      };
-      using inner = detail::batched_fn<I, F, std::bool_constant<(K < c) || Flag::value>...>;
-      return with(inner{in, f}, carried, scanned, reverse)(value(std::integral_constant<std::size_t, K>{}, o)...);
-    }
-    (std::index_sequence_for<V...>{});
-  }
-
-  template <class First, class... V>
-  constexpr auto operator()(First const& first, V const&... v) const {
-    if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
-    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
-    else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
-    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
-    else return run(detail::pack(detail::plain(first), detail::plain(v)...));
-  }
-
-private:
-  template <class P>
-  constexpr auto run(P const& p) const {
-    constexpr detail::count_t<0> zero{};
-    constexpr index_t n = N::to_dims()[0];
-    auto now = detail::part(p, zero, carried);
-    auto const walked = detail::part(p, carried, carried + scanned);
-    auto const captured = detail::part(p, carried + scanned, detail::count_of(p));
-    auto const step = [&](auto const& c, index_t i) {
-      auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
-      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
-                      detail::spread(f, detail::joined(c, rows, captured)));
-    };
-    using result = decltype(step(now, 0));
-    using carry = decltype(detail::part(std::declval<result>(), zero, carried));
-    static_assert(
-        std::is_same_v<carry, decltype(now)>,
-        "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
-      for (index_t k = 0; k < n; ++k) {
-        index_t const i = reverse ? n - 1 - k : k;
-        auto const y = step(now, i);
-        now = detail::part(y, zero, carried);
-        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
-      }
-      return detail::joined(now, out);
-    }
-    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
-  }
-};
-template <class F, class C, class X, class N>
-inline constexpr bool is_hop<scan_call<F, C, X, N>> = true;
 
 namespace detail {
 template <int Dim, class F, class Init, class Xs>
 constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool reverse) {
   using captures = std::remove_cvref_t<decltype(captures_of(f))>;
-  auto const flat = [](auto const& tree) {
-    return std::apply([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
-  };
+  constexpr char const* who = std::is_same_v<Init, std::tuple<>> ? "map" : "scan";
   auto const front = [&] {
     if constexpr (is_steps<Xs>) return std::tuple<>{};
-    else if constexpr (Dim == 0) return flat(xs);
-    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat(xs));
+    else if constexpr (Dim == 0) return flat_values(xs);
+    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat_values(xs));
   }();
-  auto const carried = flat(init);
-  auto const captured = flat(captures_of(f));
+  auto const carried = flat_values(init);
+  auto const captured = flat_values(captures_of(f));
   auto const& bare = without_captures(f);
   using step = flat_step<std::remove_cvref_t<decltype(bare)>, Init, Xs, captures>;
   auto const length = [&] {
     if constexpr (is_steps<Xs>) return length_of(xs);
     else return on_dims(walked_size, shape_of(std::get<0>(front)));
   }();
-  same_lengths(length, front);
+  same_lengths(who, length, front);
   using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
-  static_assert(C::value > 0, "varve: scan: init holds no value; a step must carry one at least");
+  static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least");
   auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
   using structure =
       decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
                                               std::declval<tree_alike<false, decltype(captured)>>())));
   using output = typename structure::second_type;
-  if constexpr (is_none<output>) return std::pair(tree_unflatten<Init>(y), none);
-  else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
+  return std::pair(tree_unflatten<Init>(y), outputs_from<output, static_cast<std::size_t>(C::value)>(y));
 }
 
 /// ... in segments: defined in scan_in_segments.hpp.
@@ -20098,6 +20527,7 @@ inline constexpr index_t sqrt_segments = -1;
 /// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
+  static_assert(!std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least, or be a map");
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
   if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
     return detail::scan_in_segments<Segment>(
@@ -20352,33 +20782,71 @@ inline constexpr struct stack_t {
 
 } // namespace varve
 
-// ---- varve/hop/boxed_scan.hpp
+// ---- varve/hop/boxed_scan_call.hpp
 /// @file
-/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+/// Loops over tensors as interpreters process them: the counterpart of `scan_call`.
 namespace varve {
 
 namespace detail {
 template <class = void>
 higher_order_operator& scan_operator();
 
-/// A call with its step; calling it lowers from the layer `self`.
+/// A loop with its functions; calling it lowers from the layer `self`. Of what it is and ends see `scan_call`.
 struct boxed_scan {
   using tag = scan_t;
-  static constexpr char const* backward_name = "ScanBackward";
+  higher_order_operator* op;
   boxed_function f;
+  boxed_function condition; // none: it ends behind a row
   int carried, scanned;
+  bool reverse, counted;
   index_t length;
-  bool reverse;
+  bool outputs;
   layer* self = nullptr;
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
-    return {c.functions[0], static_cast<int>(c.at[0][0]), static_cast<int>(c.at[0][1]), c.at[1][0], c.at[0][2] != 0, self};
+    dims const &how = c.at[0], &size = c.at[1];
+    return {c.op, c.functions[0], c.functions.size() > 1 ? c.functions[1] : boxed_function(), static_cast<int>(how[0]), static_cast<int>(how[1]), how[2] != 0, how[3] != 0, size[0], size[1] != 0, self};
   }
-  attributes at() const { return attributes(dims{carried, scanned, reverse}, dims{length}); }
-  boxed_scan with(boxed_function g, int c, int x, bool backwards) const { return {std::move(g), c, x, length, backwards, self}; }
+  attributes at() const { return attributes(dims{carried, scanned, reverse, counted}, dims{length, outputs}); }
+  std::vector<boxed_function> functions() const { return condition ? std::vector{f, condition} : std::vector{f}; }
+  /// One that carries something is no `map`.
+  template <class = void>
+  boxed_scan with(boxed_function g, int c, int x, bool backwards) const {
+    return with(std::move(g), c, x, backwards, condition);
+  }
+  template <class = void>
+  boxed_scan with(boxed_function g, int c, int x, bool backwards, boxed_function w) const {
+    boxed_scan r = *this;
+    if (carried == 0 && c > 0) r.op = &scan_operator<>();
+    r.f = std::move(g), r.condition = std::move(w), r.carried = c, r.scanned = x, r.reverse = backwards;
+    return r;
+  }
+  boxed_scan here() const {
+    boxed_scan r = *this;
+    r.self = nullptr;
+    return r;
+  }
   template <class I>
-  boxed_function dual_fn(I const& in) const {
-    return boxed_dual_fn{in.self, f};
+  boxed_scan on_duals(I const& in) const {
+    using dual = dependent<boxed_dual_fn, I>;
+    boxed_function const w = condition ? boxed_function(dual_condition<dual, int>{{in.self, condition}, carried}) : condition;
+    return with(scan_dual<dual, int, int>{{in.self, f}, carried, scanned}, 2 * carried, 2 * scanned, reverse, w);
+  }
+  template <class B = boxed_function>
+  boxed_scan saving() const {
+    boxed_scan r = with(counting_step<scan_saving<B, int>>{{f, carried}}, carried + 1, scanned, reverse, condition_behind_count<B>{condition});
+    r.outputs = true;
+    return r;
+  }
+  template <class D = dims>
+  static boxed_args no_steps() {
+    return boxed_args(varve::full(D{}, 0, dtype::int64));
+  }
+  template <class B = boxed_function>
+  boxed_scan over_count() const {
+    boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
+    r.op = &scan_operator<>(), r.counted = r.outputs = true;
+    return r;
   }
   template <class P>
   boxed_function pull_fn(P const& operands) const {
@@ -20391,6 +20859,19 @@ struct boxed_scan {
   template <class V, class A>
   static V is_differentiable(V const& v, A const& close) {
     return is_floating(v.dtype()) ? V(close(v)) : v;
+  }
+  template <class I, class P>
+  bool ends_apart(I const& in, P const& x) const {
+    return counted && in.mine(x[carried + scanned]);
+  }
+  template <class I, class P>
+  boxed_args most_steps(I const&, P const& x) const {
+    lowered const off;
+    return boxed_args(amax(x[carried + scanned].inner(), axis<0>));
+  }
+  template <class P>
+  boxed_args row_numbers(P const& x) const {
+    return boxed_args(arange(rows(x)));
   }
   template <class I, class O>
   boxed_args mapped(I const& in, O const& o) const {
@@ -20405,23 +20886,36 @@ struct boxed_scan {
       else x.push_back(v);
       flags.push_back(is || k < carried);
     }
-    return with(boxed_batched_fn{in.self, f, std::move(flags)}, carried, scanned, reverse)(x);
+    if (!condition) return with(boxed_batched_fn{in.self, f, std::move(flags)}, carried, scanned, reverse)(x);
+    using inner = dependent<boxed_function, I>;
+    boxed_function const some = some_lane<dependent<boxed_batched_fn, I>>{{in.self, condition, flags}}, step = keeping_step<inner, inner, int>{condition, f, carried};
+    return with(boxed_batched_fn{in.self, step, std::move(flags)}, carried, scanned, reverse, some)(x);
   }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_hop const call{&scan_operator<>(), {f}, at()};
+    boxed_hop const call{op, functions(), at()};
     boxed_args const x = joined(first, packs...);
     if (!self) return call(x);
     lowered const off;
     return call(x);
   }
 
+  /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
+  template <class P>
+  index_t rows(P const& x) const {
+    return length > 0 || !scanned ? length : x[carried].sizes()[0];
+  }
   /// The operands of one step.
   template <class P>
   P operands_of_step(P const& x, index_t row) const {
-    P r = part(x, 0, carried);
     using T = std::remove_cvref_t<decltype(x[0])>;
-    for (int k = carried; k < x.size(); ++k) r.push_back(k < carried + scanned ? T(select(static_cast<T const&>(x[k]), 0, row)) : T(x[k]));
+    P r = part(x, 0, carried);
+    for (int k = carried; k < x.size(); ++k) {
+      T const& v = x[k];
+      if (k >= carried + scanned) r.push_back(v);
+      else if (v.sizes()[0]) r.push_back(T(select(v, 0, row)));
+      else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
+    }
     return r;
   }
   /// The loop itself.
@@ -20429,27 +20923,16 @@ struct boxed_scan {
   P run(P const& x) const {
     using T = std::remove_cvref_t<decltype(x[0])>;
     P now = part(x, 0, carried);
-    std::vector<P> outputs;
-    for (index_t k = 0; k < length; ++k) {
-      index_t const row = reverse ? length - 1 - k : k;
-      P step = operands_of_step(x, row);
+    index_t const steps = counted ? x[carried + scanned].template item<index_t>() : length;
+    std::vector<P> all;
+    index_t k = 0;
+    for (; condition ? goes_on(k, x, now) : k < steps; ++k) {
+      P step = operands_of_step(x, reverse ? steps - 1 - k : k);
       for (int q = 0; q < carried; ++q) step[q] = now[q];
-      std::vector<std::uint32_t> versions;
-      for (auto const& t : step) versions.push_back(version_of(t));
-      P const y = f(step);
-      for (int q = 0; q < step.size(); ++q)
-        if (version_of(step[q]) != versions[static_cast<std::size_t>(q)])
-          throw transform_error("varve: scan: the step writes into one of its operands; use functional operators");
-      if (y.size() < carried) refuse::argument_is_invalid("scan", "the step gave fewer values than are carried");
-      if (outputs.empty()) outputs.resize(static_cast<std::size_t>(y.size() - carried));
-      for (int q = 0; q < carried; ++q) {
-        if (!(y[q].sizes() == now[q].sizes()))
-          refuse::shapes_do_not_match("scan (a carried value before and after a step)", now[q].sizes(), y[q].sizes());
-        if (y[q].dtype() != now[q].dtype())
-          refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(y[q].dtype()));
-      }
+      P const y = unwritten(f, step);
+      require_same_metadata(now, y);
       now = part(y, 0, carried);
-      for (int q = carried; q < y.size(); ++q) outputs[static_cast<std::size_t>(q - carried)].push_back(y[q]);
+      if (y.size() > carried) all.push_back(part(y, carried, y.size()));
     }
     P r;
     for (auto const& t : now) { // no result is an operand
@@ -20457,20 +20940,76 @@ struct boxed_scan {
       for (auto const& o : x) alias = alias || t.shares_storage(o);
       r.push_back(alias ? T(clone(t)) : t);
     }
-    for (auto& rows : outputs) {
-      std::vector<T> all;
-      for (index_t k = 0; k < length; ++k) all.push_back(rows[static_cast<int>(reverse ? length - 1 - k : k)]);
-      r.push_back(stack(all, 0));
+    if (!outputs) return r;
+    if (k == 0) all.push_back(f(operands_of_step(x, 0))); // for the shapes of nothing
+    P const like = k == 0 ? part(all[0], carried, all[0].size()) : all.empty() ? P() : all[0];
+    index_t const unused = (rows(x) > 0 ? rows(x) : k) - k;
+    for (int q = 0; q < like.size(); ++q) {
+      T const& first = like[q];
+      std::vector<T> parts;
+      for (index_t i = 0; i < k; ++i) parts.push_back(all[static_cast<std::size_t>(reverse ? k - 1 - i : i)][q]);
+      if (k) parts = {T(stack(parts, 0))};
+      if (unused || !k) parts.push_back(T(varve::full(dims(first.sizes()).insert(0, unused), 0, first.dtype())));
+      r.push_back(parts.size() > 1 ? T(cat(parts, 0)) : parts[0]);
     }
     return r;
   }
+
+private:
+  /// Whether another step is to follow k of them.
+  template <class P>
+  bool goes_on(index_t k, P const& x, P const& now) const {
+    P const go = unwritten(condition, joined(now, part(x, carried, x.size())));
+    if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_) refuse::argument_is_invalid(op->name(), "the condition must give one bool");
+    if (!static_cast<bool>(go[0])) return false;
+    if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
+    return true;
+  }
+  /// Calls a function that may not write into its operands.
+  template <class P>
+  P unwritten(boxed_function const& g, P const& x) const {
+    std::vector<std::uint32_t> versions;
+    for (auto const& t : x) versions.push_back(version_of(t));
+    P const y = g(x);
+    for (int q = 0; q < x.size(); ++q)
+      if (version_of(x[q]) != versions[static_cast<std::size_t>(q)])
+        throw transform_error((std::string("varve: ") + op->name() + ": the function writes into one of its operands; use functional operators").c_str());
+    return y;
+  }
+  template <class P>
+  void require_same_metadata(P const& before, P const& after) const {
+    if (after.size() < carried) refuse::argument_is_invalid(op->name(), "the step gave fewer values than are carried");
+    std::vector<meta> a, b;
+    bool same = true;
+    for (int q = 0; q < carried; ++q) {
+      a.push_back({before[q].dtype(), before[q].sizes()}), b.push_back({after[q].dtype(), after[q].sizes()});
+      same = same && a.back() == b.back();
+    }
+    if (!same) refuse::values_must_keep_shape_and_dtype(op->name(), a.data(), b.data(), carried);
+  }
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/boxed_scan.hpp
+/// @file
+/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+namespace varve {
+
+namespace detail {
+/// ... by the rules of one of the three.
+template <class Tag>
+struct boxed_loop : boxed_scan {
+  using tag = Tag;
+  static constexpr char const* backward_name = Tag::backward_name;
 };
 
-/// The rules of `scan`, one per interpreter, from the text they share with static values.
-template <class = void>
-class boxed_scan_operator : public higher_order_operator {
+/// The rules of a loop, one per interpreter, from the text they share with static values.
+template <class Tag>
+class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_scan_operator() : higher_order_operator(scan_t::op_name) {
+  boxed_loop_operator() : higher_order_operator(Tag::op_name) {
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
     shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
@@ -20482,7 +21021,8 @@ public:
         primal = op.operands_of_step(primal, 0);
       }
       op.f = traced(op.f, primal, captures);
-      return rules<scan_t>::grad(recording_level<>{in}, op, joined(x, captures));
+      if (op.condition) op.condition = traced(op.condition, primal, captures);
+      return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{op}, joined(x, captures));
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }
@@ -20500,9 +21040,11 @@ private:
         temporarily_popped const further(around.hidden);
         return body();
       };
-      P const first = below([&] { return op.operands_of_step(real, 0); });
+      P step_in = below([&] { return op.operands_of_step(real, 0); });
+      P const first = step_in;
       op.f = traced(op.f, first, captures, around.hidden + 1);
-      P all = x, step_in = first;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1);
+      P all = x;
       for (auto const& t : captures) {
         all.push_back(t);
         real.push_back(around.real(t));
@@ -20510,16 +21052,27 @@ private:
       }
       std::vector<int> ids;
       for (auto const& t : all) ids.push_back(around.node_of(t));
-      trace_layer step(around);
-      {
-        pushed const on(this_thread_state.transforms, step);
+      auto const write = [&](trace_layer& inner, boxed_function const& f) {
+        pushed const on(this_thread_state.transforms, inner);
         P in;
-        for (auto const& t : step_in) in.push_back(step.wrap(t, step.builder.input({t.dtype(), t.sizes()})));
-        for (auto const& t : op.f(in)) step.builder.result(step.node_of(t));
-        step.builder.close();
+        for (auto const& t : step_in) in.push_back(inner.wrap(t, inner.builder.input({t.dtype(), t.sizes()})));
+        for (auto const& t : f(in)) inner.builder.result(inner.node_of(t));
+        inner.builder.close();
+      };
+      trace_layer step(around);
+      write(step, op.f);
+      int node = -1;
+      auto const emit = [&](graph_builder* condition) {
+        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder, condition);
+      };
+      if (op.condition) {
+        trace_layer condition(around);
+        write(condition, op.condition);
+        emit(&condition.builder);
+      } else {
+        emit(nullptr);
       }
       P const y = below([&] { return op(real); });
-      int const node = around.builder.emit_functions(&hop_handle<scan_t>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder);
       P r;
       for (int k = 0; k < y.size(); ++k) r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
       return r;
@@ -20531,64 +21084,94 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
-template <class>
-higher_order_operator& scan_operator() {
-  static auto* const op = new boxed_scan_operator<>; // outlives every call
+/// The operator of a tag.
+template <class Tag>
+higher_order_operator& loop_operator() {
+  static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
   return *op;
 }
+template <class>
+higher_order_operator& scan_operator() {
+  return loop_operator<scan_t>();
+}
 
-/// A tree like another, with leaves taken from a pack.
+/// A tree like another, with leaves taken from a pack; none stays none.
 template <class T>
 auto filled(T const& like, boxed_args const& leaves, int& at) {
-  return tree_map([&](auto const&) { return leaves[at++]; }, like);
+  return tree_map(
+      [&](auto const& v) {
+        if constexpr (is_none<std::remove_cvref_t<decltype(v)>>) return none;
+        else return leaves[at++];
+      },
+      like);
+}
+/// A tree of tensors from one of values; none stays none.
+template <class T>
+auto as_tensors(T const& tree) {
+  return tree_map(
+      [](auto const& v) {
+        if constexpr (is_none<std::remove_cvref_t<decltype(v)>>) return none;
+        else return tensor(as_tensor(plain(v)));
+      },
+      tree);
 }
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
-  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
-                "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
-  auto const tensors = [](auto const& tree) { return tree_map([](auto const& v) { return tensor(as_tensor(plain(v))); }, tree); };
-  auto const carried = tensors(init);
-  auto const call = [&](auto const& c, auto const& x) {
-    if constexpr (is_steps<Xs>) return f(c);
-    else return f(c, x);
+  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0, "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  constexpr bool carries = !std::is_same_v<Init, std::tuple<>>;
+  constexpr char const* who = carries ? scan_t::op_name : "map";
+  auto const carried = as_tensors(init);
+  auto const captured = as_tensors(captures_of(f));
+  auto const call = [&](auto const& c, [[maybe_unused]] auto const& x, auto const& v) {
+    auto const& bare = without_captures(f);
+    return call_with(
+        [&](auto const&... u) {
+          if constexpr (is_steps<Xs>) return bare(c, u...);
+          else return bare(c, x, u...);
+        },
+        v);
   };
   auto const walked = [&] {
     if constexpr (is_steps<Xs>) return none;
-    else if constexpr (Dim == 0) return tensors(xs);
-    else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, tensors(xs));
+    else if constexpr (Dim == 0) return as_tensors(xs);
+    else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, as_tensors(xs));
   }();
-  using Y = decltype(call(carried, walked));
+  using Y = decltype(call(carried, walked, captured));
   static_assert(
       requires(Y y) { y.first, y.second; }, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
-  typename Y::second_type outputs{}; // what the step gave last: the structure of the outputs
+  decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
   boxed_args x = flatten(carried);
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
+  int const w = x.size() - c;
   index_t length = 0;
   if constexpr (is_steps<Xs>) length = to_dims(length_of(xs))[0];
-  else if (x.size() > c) length = walked_size(x[c].sizes())[0];
+  else if (w > 0) length = walked_size(x[c].sizes())[0];
   for (int k = c; k < x.size(); ++k)
-    if (walked_size(x[k].sizes())[0] != length) refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, x[k].sizes());
-  if (c == 0) refuse::argument_is_invalid("scan", "init holds no value; a step must carry one at least");
-  if (length <= 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+    if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
+  if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
+  if (length <= 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
-    Y const y = [&] {
-      if constexpr (is_steps<Xs>) return call(now, none);
-      else return call(now, filled(walked, a, at));
+    auto const row = [&] {
+      if constexpr (is_steps<Xs>) return none;
+      else return filled(walked, a, at);
     }();
-    outputs = y.second;
+    Y const y = call(now, row, filled(captured, a, at));
+    outputs = as_tensors(y.second);
     boxed_args r = flatten(y.first);
-    if constexpr (!is_none<typename Y::second_type>) r = joined(r, flatten(y.second));
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (!is_none<std::remove_cvref_t<decltype(v)>>) r.push_back(v);
+        },
+        outputs);
     return r;
   };
-  boxed_scan const op{step, c, x.size() - c, length, reverse};
-  boxed_args const y = op(x);
+  boxed_args const y = boxed_scan{&loop_operator<std::conditional_t<carries, scan_t, map_t>>(), step, {}, c, w, reverse, false, length, true}(joined(x, flatten(captured)));
   int at = 0;
   auto const last = filled(carried, y, at);
-  if constexpr (is_none<typename Y::second_type>) return std::pair(last, none);
-  else return std::pair(last, filled(outputs, y, at));
+  return std::pair(last, filled(outputs, y, at));
 }
 } // namespace detail
 
@@ -20636,10 +21219,6 @@ struct counted_segment_step {
     return scan(closure(f, captured...), carried, steps);
   }
 };
-template <class G, class T>
-constexpr auto capturing(G const& g, T const& captures) {
-  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
-}
 /// `f(tree)` for trees of outputs; none stays none.
 template <class F, class T, class... R>
 constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
@@ -20716,6 +21295,691 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
     if (split[0] > 0) return both();
     return whole(init);
   }
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/transform/vmap.hpp
+namespace varve {
+
+/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers count from the last dimension.
+template <auto... D>
+struct in_dims_t {};
+template <auto... D>
+inline constexpr in_dims_t<D...> in_dims{};
+/// Where the mapped dimension of each result goes; one entry serves all results.
+template <auto... D>
+struct out_dims_t {};
+template <auto... D>
+inline constexpr out_dims_t<D...> out_dims{};
+
+namespace detail {
+template <std::size_t I, auto First, auto... Rest>
+constexpr auto dim_at() {
+  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
+  else return dim_at<I - 1, Rest...>();
+}
+inline constexpr auto to_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
+  dims p{a};
+  for (int k = 0; k < s.n; ++k)
+    if (k != a) p.push_back(k);
+  return p;
+};
+inline constexpr auto from_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  dims p;
+  for (int k = 1; k < s.n; ++k) p.push_back(k);
+  return p.insert(a, 0);
+};
+inline constexpr auto already_ordered = [](dims const& p) {
+  for (int k = 0; k < p.n; ++k)
+    if (p[k] != k) return dims{0};
+  return dims{1};
+};
+/// Permutes unless the order is there already.
+inline constexpr auto permute_to = [](auto const& x, auto const& p) {
+  return choose(
+      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
+};
+inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
+
+/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
+template <auto D, class T>
+constexpr auto mapped_sizes(T const& t) {
+  if constexpr (is_none<decltype(D)>) {
+    return std::tuple<>{};
+  } else if constexpr (is_vector<T>) {
+    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
+    dims n;
+    bool first = true;
+    tree_for_each(
+        [&](auto const& v) {
+          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
+          dims const m{v.size(D)};
+          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
+          first = false;
+          n = m;
+        },
+        t);
+    return std::make_tuple(n);
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return mapped_sizes<D>(members_of(t));
+  } else if constexpr (is_tree_node<T>) {
+    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
+  } else {
+    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
+    auto size = [](dims const& s, dims const& a) {
+      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
+      return dims{s[wrap_axis(a[0], s.n)]};
+    };
+    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
+  }
+}
+/// Are the mapped sizes equal, as far as they are known to the compiler?
+template <class S>
+inline constexpr bool sizes_agree = false;
+template <class N, class... M>
+inline constexpr bool sizes_agree<std::tuple<N, M...>> = !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
+
+template <class N, class... M>
+constexpr auto common_size(std::tuple<N, M...> const& sizes) {
+  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
+    return N{};
+  } else {
+    dims const n = to_dims(std::get<0>(sizes));
+    std::apply([&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); }, sizes);
+    return n;
+  }
+}
+
+/// Mapped arguments at a static level.
+template <int N, class Tag, class Size>
+struct static_batch_scope {
+  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
+  Size n;
+  constexpr Size size() const { return n; }
+  template <class V>
+  constexpr auto map(V const& v) const {
+    interpreter in{};
+    in.n = n;
+    return seen<interpreter, V>{v, in, {}};
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) const {
+    return body();
+  }
+  template <class Y>
+  static constexpr auto mapped(Y const&) {
+    check_exit<N, Y>();
+    return std::bool_constant<at_level<Y, N>>{};
+  }
+  template <class Y>
+  static constexpr auto unmapped(Y const& y) {
+    return y.value;
+  }
+};
+template <class F, class Size, class... X>
+constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
+  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
+  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
+}
+
+template <auto D, class Scope, class T>
+constexpr auto map_tree(Scope const& scope, T const& t) {
+  if constexpr (is_none<decltype(D)>) return t;
+  else return tree_map([&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
+}
+template <auto D, class Scope, class Y>
+constexpr auto collect(Scope const& scope, Y const& y) {
+  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
+  if constexpr (is_none<decltype(D)>) {
+    auto const mapped = scope.mapped(y);
+    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
+      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
+    } else {
+      static_assert(!decltype(mapped)::value, "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+    }
+    return y;
+  } else {
+    auto const front = choose(
+        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
+        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
+    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
+  }
+}
+template <auto... D, class Scope, class Y>
+constexpr auto collect_tree(Scope const& scope, Y const& y) {
+  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
+    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
+  } else if constexpr (is_tree_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
+        std::make_index_sequence<std::tuple_size_v<Y>>{});
+  } else {
+    return collect<dim_at<0, D...>()>(scope, y);
+  }
+}
+} // namespace detail
+
+/// The function object of `vmap`.
+template <class F, class In, class Out, random_policy R = random_policy::error>
+struct vmap_function;
+template <class F, auto... In, auto... Out, random_policy R>
+struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
+    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
+    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
+    else return none;
+  }
+
+private:
+  template <std::size_t... K, class... X>
+  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
+    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    using S = decltype(sizes);
+    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
+    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
+    if constexpr (detail::sizes_agree<S>) {
+      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
+      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
+      auto const y = scope.run([&] { return detail::call_with(f, in); });
+      return detail::collect_tree<Out...>(scope, y);
+    } else {
+      return none; // nothing more is instantiated after the message
+    }
+  }
+};
+
+/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
+/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
+template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
+}
+template <class F, auto... In, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
+}
+template <class F, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
+}
+template <random_policy R = random_policy::error, class F>
+constexpr auto vmap(F f, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
+}
+
+} // namespace varve
+
+// ---- varve/transform/with.hpp
+namespace varve {
+
+/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare `ones<float, 3>()` has no argument whose type could
+/// carry the stack; a scope carries the modes it was handed through, the outermost first. On tensors factories need none.
+template <class... I>
+struct scope {
+  [[no_unique_address]] std::tuple<I...> stack{};
+
+  /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
+  template <index_t... D, number N>
+  constexpr auto full(ints<D...> const& sizes, N v) const {
+    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(lift_to_all(stack, v));
+  }
+  /// `zeros(shape<2, 3>, type<double>)`
+  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
+  constexpr auto zeros(ints<D...> const& sizes, ints<T> const& = {}) const {
+    return full(sizes, type_of<static_cast<dtype>(T)>(0));
+  }
+  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
+  constexpr auto ones(ints<D...> const& sizes, ints<T> const& = {}) const {
+    return full(sizes, type_of<static_cast<dtype>(T)>(1));
+  }
+};
+namespace detail {
+template <class T>
+inline constexpr bool is_scope = false;
+template <class... I>
+inline constexpr bool is_scope<scope<I...>> = true;
+/// The scope inside one more mode.
+template <class In, class... I>
+constexpr auto within(scope<I...> const& s, In const& in) {
+  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
+}
+} // namespace detail
+
+/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by the compiler. The mode sits above the
+/// transforms already around it and below those that f applies. On tensors it is a `mode_guard` around the call.
+template <class M, class F, class... X>
+  requires(sizeof...(X) > 0)
+constexpr auto with(M& mode, F const& f, X const&... x) {
+  if constexpr (any_dynamic<X...>) {
+    mode_guard const on{mode};
+    return f(x...);
+  } else {
+    using I = mode_interpreter<static_level<detail::next_level<F, X...>, F>, M>;
+    I in{};
+    in.mode = &mode;
+    auto const close = [&](auto const& v) {
+      using V = std::remove_cvref_t<decltype(v)>;
+      if constexpr (value<V>) return seen<I, std::remove_cvref_t<decltype(detail::plain(v))>>{detail::plain(v), in, {}};
+      else if constexpr (detail::is_scope<V>) return detail::within(v, in);
+      else return v;
+    };
+    auto const open = [](auto const& y) {
+      using Y = std::remove_cvref_t<decltype(y)>;
+      if constexpr (value<Y>) detail::check_exit<I::level, Y>();
+      if constexpr (at_level<Y, I::level>) return y.value;
+      else return y;
+    };
+    return tree_map(open, f(tree_map(close, x)...));
+  }
+}
+
+/// The function object of `with(mode, f)`.
+template <class M, class F>
+struct with_function {
+  M* mode;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (sizeof...(X) > 0) {
+      return with(*mode, f, x...);
+    } else { // nothing but factories of tensors can be inside
+      mode_guard const on{*mode};
+      return f();
+    }
+  }
+};
+/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`, `grad(with(m, f))(x)`. The mode must outlive it.
+template <class M, class F>
+constexpr auto with(M& mode, F f) {
+  return with_function<M, F>{&mode, f};
+}
+
+} // namespace varve
+
+// ---- varve/hop/associative_scan.hpp
+namespace varve {
+
+/// How `associative_scan` calls its function: once for many rows that lie in its arguments one behind the other, or mapped over them.
+enum class combine_mode : unsigned char { pointwise, generic };
+
+namespace detail {
+/// A mode under which no other operators than pointwise ones can be called: by its type alone, it is not run.
+struct pointwise_only : dispatch_mode<pointwise_only> {
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) {
+    if constexpr (is_hop<Op>) static_assert(never<Op>, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
+    else {
+      constexpr op_kind kind = rules<typename Op::tag>::kind;
+      static_assert(kind == op_kind::pointwise || kind == op_kind::convert || kind == op_kind::factory, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
+    }
+    return op(x...);
+  }
+};
+template <class F, class T>
+void require_pointwise_on_tensors(F const& f, T const& a) {
+  boxed_args captures;
+  trace_layer l;
+  l.captures = &captures;
+  auto const in = [&] { return tree_map([&](auto const& v) { return l.wrap(v, l.builder.input({v.dtype(), v.sizes()})); }, a); };
+  {
+    pushed const on(this_thread_state.transforms, l);
+    auto const x = in(), y = in();
+    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, f(x, y));
+  }
+  for (node const& n : l.builder.finish().nodes)
+    if (n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
+      throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name + "; use combine_mode::generic").c_str());
+}
+template <class F, class T>
+constexpr void require_pointwise(F const& f, T const& a) {
+  if constexpr (tree_is_dynamic<T>()) require_pointwise_on_tensors(f, a);
+  else (void)sizeof(with(std::declval<pointwise_only&>(), f, a, a));
+}
+/// What the function gave, if those are values like the ones it took (AS-2).
+template <class T, class Y>
+constexpr auto required_like(T const& a, Y const& y) {
+  return tree_map(
+      [](auto const& u, auto const& v) {
+        if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
+          constexpr bool alike = std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>;
+          static_assert(alike, "varve: associative_scan: the function must give values of the shapes and dtypes that it takes");
+          if constexpr (alike) return v;
+          else return u; // told; the compiler goes on
+        } else {
+          meta const before{dtype_of(u), to_dims(shape_of(u))}, after{dtype_of(v), to_dims(shape_of(v))};
+          if (!(before == after)) refuse::values_must_keep_shape_and_dtype("associative_scan", &before, &after, 1);
+          return v;
+        }
+      },
+      a, y);
+}
+/// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those of the value beside it.
+template <class B, class T, class... O>
+constexpr auto rows(B bounds, T const& x, O const&... beside) {
+  return tree_map([&](auto const& v, auto const&... o) { return bind<slice_t>(on_dims(bounds, shape_of(v), shape_of(o)...))(v); }, x, beside...);
+}
+inline constexpr auto row_count = [](dims const& s) { return dims{s[0]}; };
+/// Rows of a and b in turn; a may have one more.
+inline constexpr auto interleaved = [](auto const& a, auto const& b) {
+  auto const both = [&](auto const& u) {
+    auto const pairs = [](dims const& s) {
+      dims r = s;
+      r[0] *= 2;
+      return r;
+    };
+    return reshape(stack(std::tuple(u, b), axis<1>), on_dims(pairs, shape_of(b)));
+  };
+  auto const one_more = [&](auto const& u) {
+    return cat(std::tuple(both(rows([](dims const&, dims const& s) { return dims{0, 0, s[0], 1}; }, u, b)), rows([](dims const& n, dims const& s) { return dims{0, s[0], n[0], 1}; }, u, b)), axis<0>);
+  };
+  return choose(same_fact(on_dims(row_count, shape_of(a)), on_dims(row_count, shape_of(b))), both, one_more, a);
+};
+
+/// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of
+/// their number.
+template <bool Reverse, combine_mode Mode, class F>
+struct tree_scan {
+  F const& f;
+  template <class T>
+  constexpr auto operator()(T const& x) const {
+    if constexpr (!lengths_are_types<T>) return of_any_length(x);
+    else if constexpr (decltype(on_dims(row_count, shape_of(first_leaf(x))))::to_dims()[0] < 2) return x;
+    else return level(x);
+  }
+
+private:
+  template <class T>
+  static constexpr auto const& first_leaf(T const& x) {
+    if constexpr (is_vector<T>) return first_leaf(x[0]);
+    else if constexpr (is_tree_node<T>) return std::get<0>(tree_leaves(x));
+    else return x;
+  }
+  template <class T>
+  static constexpr bool lengths_are_types = is_ints<decltype(shape_of(first_leaf(std::declval<T const&>())))>;
+  template <class T>
+  constexpr T of_any_length(T const& x) const {
+    if (to_dims(shape_of(first_leaf(x)))[0] < 2) return x;
+    return level(x);
+  }
+  template <class T>
+  constexpr auto combine(T const& a, T const& b) const {
+    auto const y = [&] {
+      if constexpr (Mode == combine_mode::pointwise) return f(a, b);
+      else return vmap(f)(a, b);
+    }();
+    return required_like(a, y);
+  }
+  template <class T>
+  constexpr auto level(T const& x) const {
+    constexpr auto first = [](dims const& s) { return dims{0, Reverse && s[0] % 2 == 0, s[0], 2}; };
+    constexpr auto second = [](dims const& s) { return dims{0, !(Reverse && s[0] % 2 == 0), s[0], 2}; };
+    auto const a = rows(first, x);
+    auto const b = rows(second, x);
+    constexpr auto with_partner = [](dims const& e, dims const& o) { return Reverse ? dims{0, e[0] - o[0], e[0], 1} : dims{0, 0, o[0], 1}; };
+    auto const odd = [&](auto const& y) {
+      if constexpr (lengths_are_types<T>) return (*this)(y);
+      else return of_any_length(y); // of a type that is known before it is instantiated
+    }(combine(rows(with_partner, a, b), b));
+    constexpr auto head = [](dims const& e) { return Reverse ? dims{0, e[0] - 1, e[0], 1} : dims{0, 0, 1, 1}; };
+    constexpr auto rest = [](dims const& e) { return Reverse ? dims{0, 0, e[0] - 1, 1} : dims{0, 1, e[0], 1}; };
+    constexpr auto before = [](dims const& o, dims const& e) { return Reverse ? dims{0, o[0] - e[0] + 1, o[0], 1} : dims{0, 0, e[0] - 1, 1}; };
+    auto const even = choose(
+        same_fact(on_dims(row_count, shape_of(first_leaf(a))), ints<1>{}), identity,
+        [&](auto const& e) {
+          return tree_map(
+              [](auto const& h, auto const& r) {
+                if constexpr (Reverse) return cat(std::tuple(r, h), axis<0>);
+                else return cat(std::tuple(h, r), axis<0>);
+              },
+              rows(head, e), combine(rows(before, odd, e), rows(rest, e)));
+        },
+        a);
+    if constexpr (!Reverse) return tree_map(interleaved, even, odd);
+    else
+      return choose(
+          same_fact(on_dims(row_count, shape_of(first_leaf(a))), on_dims(row_count, shape_of(first_leaf(b)))), [&](auto const& e) { return tree_map(interleaved, odd, e); },
+          [&](auto const& e) { return tree_map(interleaved, e, odd); }, even);
+  }
+};
+} // namespace detail
+
+/// `associative_scan<Dim, Reverse, Mode>(combine, xs)`: along dimension `Dim` of the values of the tree `xs`, all of one length, not 0, row k of the result is
+/// combine(... combine(combine(row 0, row 1), row 2) ..., row k), for a `combine` that is associative; `Reverse` begins with the last row. combine takes two rows, trees of the structure of
+/// xs, and gives one, of the same shapes and dtypes. It is called 2 log2(n) times instead of n, for all pairs of rows at once: `pointwise` on whole slices, which needs a combine
+/// of pointwise operators only, `generic` by `vmap`. Composed of slices, calls of combine and joins, so that every interpreter, trace and `fuse` takes it as those. Errors: a combine that gives
+/// other metadata (`shape_error`, `dtype_error`; static values: a compile error) or is not pointwise when it must be (`value_error`), lengths that differ or are 0. (AS-1..4)
+///
+///     associative_scan<0>([](auto a, auto b) { return maximum(a, b); }, x) // running maximum
+template <int Dim = 0, bool Reverse = false, combine_mode Mode = combine_mode::pointwise, class F, class Xs>
+constexpr auto associative_scan(F const& combine, Xs const& xs) {
+  auto const run = [&](auto const& values) {
+    auto const front = tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, values);
+    bool any = false;
+    index_t length = 0;
+    tree_for_each(
+        [&](auto const& v) {
+          index_t const n = detail::walked_size(to_dims(shape_of(v)))[0];
+          if (n == 0) refuse::argument_is_invalid("associative_scan", "there is nothing to walk through: the length is 0");
+          if (is_symbol(n)) refuse::argument_is_invalid("associative_scan", "the length must be known, it is a name");
+          if (any && n != length) refuse::lengths_differ("associative_scan", dims{length}, to_dims(shape_of(v)));
+          any = true, length = n;
+        },
+        front);
+    if (!any) refuse::argument_is_invalid("associative_scan", "there is no value to walk through");
+    if constexpr (Mode == combine_mode::pointwise) detail::require_pointwise(combine, front);
+    auto const y = detail::tree_scan<Reverse, Mode, F>{combine}(front);
+    return tree_map(
+        [](auto const& v) {
+          constexpr auto back = [](dims const& s, dims const& axis) {
+            dims r;
+            for (int k = 1; k < s.n; ++k) r.push_back(k);
+            return r.insert(wrap_axis(axis[0], s.n), 0);
+          };
+          return permute(v, on_dims(back, shape_of(v), ints<Dim>{}));
+        },
+        y);
+  };
+  if constexpr (detail::tree_is_dynamic<Xs>()) return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs));
+  else return run(tree_map([](auto const& v) { return detail::plain(v); }, xs));
+}
+
+} // namespace varve
+
+// ---- varve/hop/map.hpp
+namespace varve {
+
+/// Tag of the higher-order operator `map`.
+struct map_t {
+  static constexpr auto op_name = "map";
+  static constexpr auto backward_name = "MapBackward";
+};
+
+/// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries are the sums of the cotangents of `args`, so that it is
+/// a `scan` where there are any.
+template <>
+struct rules<map_t> : rules<scan_t> {};
+
+namespace detail {
+/// A function of rows as a step that carries nothing.
+template <class F>
+struct map_step {
+  [[no_unique_address]] F f;
+  template <class X, class... V>
+  constexpr auto operator()(std::tuple<> const& nothing, X const& row, V const&... captured) const {
+    return std::pair(nothing, f(row, captured...));
+  }
+};
+} // namespace detail
+
+/// `map(f, xs, args...)`: calls `f(x, args...)` for every row (dimension 0) of the values of the tree `xs`, which must be of one length, not 0; args, trees of values, are the
+/// same for every row. f gives a tree of values, in which leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the memory
+/// of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the gradients of args. Values of transforms that f captures
+/// come in as args or by `closure(f, captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: lengths that differ or are 0, on tensors
+/// also an f that writes into its operands. (MP-1..4)
+///
+///     map([](auto row, auto w) { return dot(row, w); }, x, w) // a matrix times a vector
+template <class F, class Xs, class... A>
+constexpr auto map(F const& f, Xs const& xs, A const&... args) {
+  auto const& bare = detail::without_captures(f);
+  using step = detail::map_step<std::remove_cvref_t<decltype(bare)>>;
+  auto const rows = detail::capturing(step{bare}, std::tuple_cat(std::tuple<A...>(args...), detail::captures_of(f)));
+  if constexpr (detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<std::remove_cvref_t<decltype(rows.captures)>>())
+    return detail::scan_on_tensors<0>(rows, std::tuple<>{}, xs, false).second;
+  else return detail::scan_of_values<0>(rows, std::tuple<>{}, xs, false).second;
+}
+
+} // namespace varve
+
+// ---- varve/hop/while_loop.hpp
+namespace varve {
+
+/// Tag of the higher-order operator `while_loop`.
+struct while_loop_t {
+  static constexpr auto op_name = "while_loop";
+  static constexpr auto backward_name = "WhileLoopBackward";
+};
+
+/// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and tangents; vmap goes on while any lane does, and lanes that are
+/// done keep their values. What is carried before each step is kept for reverse mode, with the number of steps; the pullback is a scan over as many rows, backwards, which is
+/// right for none too.
+template <>
+struct rules<while_loop_t> : rules<scan_t> {
+  template <class I, class Op, class... V>
+  static constexpr auto grad(I const& in, Op const& op, V const&... v) {
+    return [&](auto const&... t) {
+      auto const y = op.saving()(op.no_steps(), detail::pack(t.primal...)); // (steps, carried..., outputs..., kept...)
+      auto const n = detail::count_of(y);
+      auto const one = detail::one_of(n);
+      auto const kept = n - op.carried;
+      return in.record_hop(in, op, detail::part(y, one, kept), detail::joined(detail::part(y, one - one, one), detail::part(y, kept, n)), t...);
+    }(in.open_tracked(v)...);
+  }
+  template <class Op, class S, class P, class... G>
+  static constexpr auto pull(Op const& op, S const& saved, P const& operands, G const&... g) {
+    auto const c = op.carried;
+    auto const zero = c - c;
+    auto const one = detail::one_of(c);
+    auto const n = detail::count_of(operands);
+    auto const r = rules<scan_t>::pull(op.over_count(), detail::part(saved, one, one + c),
+                                       detail::joined(detail::part(operands, zero, c), detail::part(saved, zero, one), detail::part(operands, c, n)), g...);
+    return detail::joined(detail::part(r, zero, c), detail::part(r, c + one, n + one));
+  }
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+/// One of the two functions of `while_loop` on flat values. Behind what is carried both are given (additional..., captures of the condition..., captures of the body...): of these
+/// it takes the first `Additional`, and `Own` from `From` on.
+template <class F, class Carried, class Behind, std::size_t Additional, std::size_t From, std::size_t Own>
+struct flat_loop_function {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const y = call(tree_unflatten<Carried>(std::tie(v...)), tree_unflatten<Behind, leaf_count<Carried>()>(std::tie(v...)));
+    return copied(tree_leaves(y));
+  }
+  /// A `std::tuple` of what is carried is handed over as so many arguments.
+  template <class C, class B>
+  constexpr auto call(C const& carried, B const& behind) const {
+    return [&]<std::size_t... A, std::size_t... O>(std::index_sequence<A...>, std::index_sequence<O...>) {
+      auto const with = [&](auto const&... c) { return f(c..., std::get<A>(behind)..., std::get<From + O>(behind)...); };
+      if constexpr (is_tuple<Carried>) return call_with(with, carried);
+      else return with(carried);
+    }
+    (std::make_index_sequence<Additional>{}, std::make_index_sequence<Own>{});
+  }
+
+private:
+  template <class... V>
+  static constexpr std::tuple<V...> copied(std::tuple<V const&...> const& t) {
+    return t;
+  }
+};
+template <std::size_t Additional, std::size_t From, std::size_t Own, class Carried, class Behind, class F>
+constexpr auto loop_function(F const& f) {
+  return flat_loop_function<F, Carried, Behind, Additional, From, Own>{f};
+}
+
+/// The door to the boxed operator: defined in boxed_while_loop.hpp.
+template <index_t MaxSteps, class W, class B, class Carried, class Behind>
+auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind);
+} // namespace detail
+
+/// `while_loop(cond_fn, body_fn, carried, additional...)`: while cond_fn(carried..., additional...) gives true, carried becomes body_fn(carried..., additional...), which gives
+/// values of the structure, shapes and dtypes that it took. `carried` is a tree of values; of a `std::tuple` each element is an argument, as in PyTorch. `additional`, trees of
+/// values, are the same in every step. cond_fn gives one bool. Returns what is carried at the end; of no step copies of what it began with.
+///
+/// Every interpreter is given the call whole. Under `vmap` it goes on while any lane does; lanes that are done keep their values. Reverse mode keeps what is carried at every step:
+/// on tensors as many as there are; static values need a bound, `while_loop<100>(...)`, which makes room for 100. A loop with a bound that is not done
+/// after so many steps throws `step_limit_error`, in every world. Traced, it is one node with two functions, body and condition; `fuse` makes it a loop. Values of transforms
+/// that the functions capture come in as additional or by `closure(f, captured...)`. Errors: a body that gives other metadata than it took (all differences in one text), a
+/// condition that is not one bool, on tensors also functions that write into their operands. (WL-1..6)
+///
+///     // Newton's iteration for the square root of a, as exact as it gets
+///     while_loop<60>([](auto x, auto a) { return abs(x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return 0.5 * (x + a / x); }, a, a)
+template <index_t MaxSteps = 0, class W, class B, class Carried, class... A>
+constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& carried, A const&... additional) {
+  static_assert(MaxSteps >= 0, "varve: while_loop: the bound on the steps is a number from 1 on; without one it is not given");
+  using W_captures = std::remove_cvref_t<decltype(detail::captures_of(cond_fn))>;
+  using B_captures = std::remove_cvref_t<decltype(detail::captures_of(body_fn))>;
+  using behind = decltype(std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn)));
+  constexpr std::size_t a = sizeof...(A), w = std::tuple_size_v<W_captures>, b = std::tuple_size_v<B_captures>;
+  behind const more = std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
+  auto const condition = detail::loop_function<a, a, w, Carried, behind>(detail::without_captures(cond_fn));
+  auto const body = detail::loop_function<a, a + w, b, Carried, behind>(detail::without_captures(body_fn));
+  if constexpr (detail::tree_is_dynamic<Carried>() || detail::tree_is_dynamic<behind>()) {
+    return detail::while_loop_on_tensors<MaxSteps>(condition, body, carried, more);
+  } else {
+    auto const first = detail::flat_values(carried);
+    using C = detail::count_t<static_cast<int>(std::tuple_size_v<std::remove_const_t<decltype(first)>>)>;
+    static_assert(C::value > 0, "varve: while_loop: what is carried holds no value");
+    using end = detail::unless_true<std::remove_const_t<decltype(condition)>>;
+    scan_call<std::remove_const_t<decltype(body)>, C, detail::count_t<0>, ints<MaxSteps>, end> const loop{body, {}, {}, {}, false, end{condition}};
+    return tree_unflatten<Carried>(loop(first, detail::flat_values(more)));
+  }
+}
+
+} // namespace varve
+
+
+// ---- varve/hop/boxed_while_loop.hpp
+/// @file
+/// `while_loop` on tensors: operands come in packs of run-time size and the functions are erased, else the rules are those of `rules<while_loop_t>`.
+namespace varve {
+
+namespace detail {
+template <index_t MaxSteps, class W, class B, class Carried, class Behind>
+auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind) {
+  static_assert(leaf_level<Carried>() == 0 && leaf_level<Behind>() == 0, "varve: while_loop: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  auto const first = as_tensors(carried);
+  auto const more = as_tensors(behind);
+  boxed_args const start = flatten(first);
+  if (start.size() == 0) refuse::argument_is_invalid(while_loop_t::op_name, "what is carried holds no value");
+  auto const box = [&](auto const& f) -> boxed_function {
+    return [&](boxed_args const& a) {
+      int at = 0;
+      auto const now = filled(first, a, at);
+      auto const y = f.call(now, filled(more, a, at));
+      return flatten(y);
+    };
+  };
+  using Y = decltype(body.call(first, more));
+  static_assert(std::is_same_v<decltype(as_tensors(std::declval<Y>())), std::remove_const_t<decltype(first)>>,
+                "varve: while_loop: the body must give a tree of the structure of what is carried");
+  boxed_args const y = boxed_scan{&loop_operator<while_loop_t>(), box(body), box(condition), start.size(), 0, false, false, MaxSteps, false}(joined(start, flatten(more)));
+  int at = 0;
+  return filled(first, y, at);
 }
 } // namespace detail
 
@@ -20907,72 +22171,6 @@ tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tens
 // ---- varve/op/all.hpp
 /// @file
 /// Every operator.
-
-// ---- varve/op/amax.hpp
-namespace varve {
-
-namespace detail {
-template <class Tag>
-struct extremum : rule::reduction {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    for (int k = 0; k < at[0].n; ++k)
-      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
-    return reduction::shape(at, in, n);
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    dims first = x.sizes;
-    for (int k = 0; k < first.n; ++k)
-      if (at[0].contains(k)) first[k] = 1;
-    if (numel(x.sizes) == 0) return;
-    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
-    for_each_reduced(at, out, x, [](R& r, T v) {
-      if (v != v || rules<Tag>::better(v, r)) r = v;
-    });
-  }
-  /// Weights that spread a derivative evenly over the elements equal to the extremum.
-  template <class Op, value Y, value X>
-  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
-    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
-    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
-    return mul(weights(op, y, x), keep_reduced(op, g, x));
-  }
-};
-} // namespace detail
-
-/// Greatest element along axes.
-template <>
-struct rules<amax_t> : detail::extremum<amax_t> {
-  static constexpr bool better(auto v, auto r) { return v > r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
-};
-/// Smallest element along axes.
-template <>
-struct rules<amin_t> : detail::extremum<amin_t> {
-  static constexpr bool better(auto v, auto r) { return v < r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
-};
-
-template <value X, class... A>
-constexpr auto amax_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amax_t>(x, at...);
-}
-template <value X, class... A>
-constexpr auto amin_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amin_t>(x, at...);
-}
-
-} // namespace varve
 
 // ---- varve/op/argmax.hpp
 namespace varve {
@@ -21833,223 +23031,6 @@ inline constexpr struct chunk_t {
 
 } // namespace varve
 
-// ---- varve/transform/vmap.hpp
-namespace varve {
-
-/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers count from the last dimension.
-template <auto... D>
-struct in_dims_t {};
-template <auto... D>
-inline constexpr in_dims_t<D...> in_dims{};
-/// Where the mapped dimension of each result goes; one entry serves all results.
-template <auto... D>
-struct out_dims_t {};
-template <auto... D>
-inline constexpr out_dims_t<D...> out_dims{};
-
-namespace detail {
-template <std::size_t I, auto First, auto... Rest>
-constexpr auto dim_at() {
-  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
-  else return dim_at<I - 1, Rest...>();
-}
-inline constexpr auto to_front = [](dims const& s, dims const& axis) {
-  int const a = wrap_axis(axis[0], s.n);
-  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
-  dims p{a};
-  for (int k = 0; k < s.n; ++k)
-    if (k != a) p.push_back(k);
-  return p;
-};
-inline constexpr auto from_front = [](dims const& s, dims const& axis) {
-  int const a = wrap_axis(axis[0], s.n);
-  dims p;
-  for (int k = 1; k < s.n; ++k) p.push_back(k);
-  return p.insert(a, 0);
-};
-inline constexpr auto already_ordered = [](dims const& p) {
-  for (int k = 0; k < p.n; ++k)
-    if (p[k] != k) return dims{0};
-  return dims{1};
-};
-/// Permutes unless the order is there already.
-inline constexpr auto permute_to = [](auto const& x, auto const& p) {
-  return choose(
-      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
-};
-inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
-
-/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
-template <auto D, class T>
-constexpr auto mapped_sizes(T const& t) {
-  if constexpr (is_none<decltype(D)>) {
-    return std::tuple<>{};
-  } else if constexpr (is_vector<T>) {
-    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
-    dims n;
-    bool first = true;
-    tree_for_each(
-        [&](auto const& v) {
-          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
-          dims const m{v.size(D)};
-          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
-          first = false;
-          n = m;
-        },
-        t);
-    return std::make_tuple(n);
-  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
-    return mapped_sizes<D>(members_of(t));
-  } else if constexpr (is_tree_node<T>) {
-    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
-  } else {
-    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
-    auto size = [](dims const& s, dims const& a) {
-      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
-      return dims{s[wrap_axis(a[0], s.n)]};
-    };
-    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
-  }
-}
-/// Are the mapped sizes equal, as far as they are known to the compiler?
-template <class S>
-inline constexpr bool sizes_agree = false;
-template <class N, class... M>
-inline constexpr bool sizes_agree<std::tuple<N, M...>> = !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
-
-template <class N, class... M>
-constexpr auto common_size(std::tuple<N, M...> const& sizes) {
-  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
-    return N{};
-  } else {
-    dims const n = to_dims(std::get<0>(sizes));
-    std::apply([&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); }, sizes);
-    return n;
-  }
-}
-
-/// Mapped arguments at a static level.
-template <int N, class Tag, class Size>
-struct static_batch_scope {
-  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
-  Size n;
-  constexpr Size size() const { return n; }
-  template <class V>
-  constexpr auto map(V const& v) const {
-    interpreter in{};
-    in.n = n;
-    return seen<interpreter, V>{v, in, {}};
-  }
-  template <class Body>
-  constexpr auto run(Body const& body) const {
-    return body();
-  }
-  template <class Y>
-  static constexpr auto mapped(Y const&) {
-    check_exit<N, Y>();
-    return std::bool_constant<at_level<Y, N>>{};
-  }
-  template <class Y>
-  static constexpr auto unmapped(Y const& y) {
-    return y.value;
-  }
-};
-template <class F, class Size, class... X>
-constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
-  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
-  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
-}
-
-template <auto D, class Scope, class T>
-constexpr auto map_tree(Scope const& scope, T const& t) {
-  if constexpr (is_none<decltype(D)>) return t;
-  else return tree_map([&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
-}
-template <auto D, class Scope, class Y>
-constexpr auto collect(Scope const& scope, Y const& y) {
-  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
-  if constexpr (is_none<decltype(D)>) {
-    auto const mapped = scope.mapped(y);
-    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
-      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
-    } else {
-      static_assert(!decltype(mapped)::value, "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
-    }
-    return y;
-  } else {
-    auto const front = choose(
-        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
-        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
-    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
-  }
-}
-template <auto... D, class Scope, class Y>
-constexpr auto collect_tree(Scope const& scope, Y const& y) {
-  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
-    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
-  } else if constexpr (is_tree_node<Y>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
-        std::make_index_sequence<std::tuple_size_v<Y>>{});
-  } else {
-    return collect<dim_at<0, D...>()>(scope, y);
-  }
-}
-} // namespace detail
-
-/// The function object of `vmap`.
-template <class F, class In, class Out, random_policy R = random_policy::error>
-struct vmap_function;
-template <class F, auto... In, auto... Out, random_policy R>
-struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
-  [[no_unique_address]] F f;
-
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
-    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
-    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
-    else return none;
-  }
-
-private:
-  template <std::size_t... K, class... X>
-  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
-    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
-    using S = decltype(sizes);
-    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
-    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
-    if constexpr (detail::sizes_agree<S>) {
-      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
-      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
-      auto const y = scope.run([&] { return detail::call_with(f, in); });
-      return detail::collect_tree<Out...>(scope, y);
-    } else {
-      return none; // nothing more is instantiated after the message
-    }
-  }
-};
-
-/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
-/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
-template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
-constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
-}
-template <class F, auto... In, random_policy R = random_policy::error>
-constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
-}
-template <class F, auto... Out, random_policy R = random_policy::error>
-constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
-}
-template <random_policy R = random_policy::error, class F>
-constexpr auto vmap(F f, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
-}
-
-} // namespace varve
-
 // ---- varve/transform/jacobian.hpp
 namespace varve {
 
@@ -22454,93 +23435,6 @@ template <int... A, class F>
 constexpr auto value_and_grad(F f, has_aux_t) {
   if constexpr (sizeof...(A) == 0) return grad_function<true, true, F, 0>{f};
   else return grad_function<true, true, F, A...>{f};
-}
-
-} // namespace varve
-
-// ---- varve/transform/with.hpp
-namespace varve {
-
-/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare `ones<float, 3>()` has no argument whose type could
-/// carry the stack; a scope carries the modes it was handed through, the outermost first. On tensors factories need none.
-template <class... I>
-struct scope {
-  [[no_unique_address]] std::tuple<I...> stack{};
-
-  /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
-  template <index_t... D, number N>
-  constexpr auto full(ints<D...> const& sizes, N v) const {
-    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(lift_to_all(stack, v));
-  }
-  /// `zeros(shape<2, 3>, type<double>)`
-  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
-  constexpr auto zeros(ints<D...> const& sizes, ints<T> const& = {}) const {
-    return full(sizes, type_of<static_cast<dtype>(T)>(0));
-  }
-  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
-  constexpr auto ones(ints<D...> const& sizes, ints<T> const& = {}) const {
-    return full(sizes, type_of<static_cast<dtype>(T)>(1));
-  }
-};
-namespace detail {
-template <class T>
-inline constexpr bool is_scope = false;
-template <class... I>
-inline constexpr bool is_scope<scope<I...>> = true;
-/// The scope inside one more mode.
-template <class In, class... I>
-constexpr auto within(scope<I...> const& s, In const& in) {
-  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
-}
-} // namespace detail
-
-/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by the compiler. The mode sits above the
-/// transforms already around it and below those that f applies. On tensors it is a `mode_guard` around the call.
-template <class M, class F, class... X>
-  requires(sizeof...(X) > 0)
-constexpr auto with(M& mode, F const& f, X const&... x) {
-  if constexpr (any_dynamic<X...>) {
-    mode_guard const on{mode};
-    return f(x...);
-  } else {
-    using I = mode_interpreter<static_level<detail::next_level<F, X...>, F>, M>;
-    I in{};
-    in.mode = &mode;
-    auto const close = [&](auto const& v) {
-      using V = std::remove_cvref_t<decltype(v)>;
-      if constexpr (value<V>) return seen<I, std::remove_cvref_t<decltype(detail::plain(v))>>{detail::plain(v), in, {}};
-      else if constexpr (detail::is_scope<V>) return detail::within(v, in);
-      else return v;
-    };
-    auto const open = [](auto const& y) {
-      using Y = std::remove_cvref_t<decltype(y)>;
-      if constexpr (value<Y>) detail::check_exit<I::level, Y>();
-      if constexpr (at_level<Y, I::level>) return y.value;
-      else return y;
-    };
-    return tree_map(open, f(tree_map(close, x)...));
-  }
-}
-
-/// The function object of `with(mode, f)`.
-template <class M, class F>
-struct with_function {
-  M* mode;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    if constexpr (sizeof...(X) > 0) {
-      return with(*mode, f, x...);
-    } else { // nothing but factories of tensors can be inside
-      mode_guard const on{*mode};
-      return f();
-    }
-  }
-};
-/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`, `grad(with(m, f))(x)`. The mode must outlive it.
-template <class M, class F>
-constexpr auto with(M& mode, F f) {
-  return with_function<M, F>{&mode, f};
 }
 
 } // namespace varve

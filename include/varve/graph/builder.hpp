@@ -145,9 +145,12 @@ public:
     several_ = static_cast<int>(ga.results.size());
     return id;
   }
-  /// The k-th result of a node just written by `emit_functions`.
+  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
-    if (several_ == 1) return id;
+    if (several_ == 1) {
+      nodes_[static_cast<std::size_t>(id)].out = m;
+      return id;
+    }
     return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 

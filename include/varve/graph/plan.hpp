@@ -187,7 +187,7 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  /// A branch, whose operand 0 is the predicate, or a scan.
+  /// A branch, whose operand 0 is the predicate, or a loop.
   constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
@@ -198,7 +198,8 @@ private:
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
+    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
     for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());

@@ -97,7 +97,7 @@ inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-/// `scan`: likewise without a predicate; behind the results come second buffers of what is carried.
+/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
 struct stage {
   stage_kind kind;
   int number;
@@ -112,7 +112,8 @@ struct call_info {
   known what = known::other;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
+  int condition = -1;                        // ... and its condition, when it has one, this
 };
 
 /// A planned graph while it is being made.
