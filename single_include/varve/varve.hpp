@@ -3234,7 +3234,7 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::erf, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
+using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
     xsimd::tan, xsimd::trunc;
 } // namespace library
 
@@ -3346,7 +3346,6 @@ template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x :
 template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
 template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
 template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
-template <class T> VARVE_INLINE batch<T> erf(batch<T> x) { return std::erf(x.v); }
 template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
 template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
 template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }
@@ -3466,6 +3465,27 @@ VARVE_INLINE T reduce_lanes(batch<T> const& v, F f) {
   T r = all[0];
   for (std::size_t i = 1; i < lanes<T>; ++i) r = f(r, all[i]);
   return r;
+}
+
+namespace detail {
+/// Lane I becomes lane I ^ Step.
+template <std::size_t Step, class T, std::size_t... I>
+VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
+}
+template <std::size_t Step, class T, class F>
+VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
+  if constexpr (Step < lanes<T>) return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
+  else return v;
+}
+} // namespace detail
+/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the logarithm of the lanes.
+template <lane T, class F>
+VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
+  T all[lanes<T>];
+  kernel::store(all, detail::fold_lanes<1, T>(v, f));
+  return all[0];
 }
 
 namespace detail {
@@ -6094,11 +6114,17 @@ inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr aut
 inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
 inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
 inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
+inline constexpr struct expm1_t : promoting_operator<expm1_t> { static constexpr auto op_name = "expm1"; } expm1{};
+inline constexpr struct log1p_t : promoting_operator<log1p_t> { static constexpr auto op_name = "log1p"; } log1p{};
 inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
+inline constexpr struct rsqrt_t : promoting_operator<rsqrt_t> { static constexpr auto op_name = "rsqrt"; } rsqrt{};
+inline constexpr struct reciprocal_t : promoting_operator<reciprocal_t> { static constexpr auto op_name = "reciprocal"; } reciprocal{};
 inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
 inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
 inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
 inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
+inline constexpr struct erf_t : promoting_operator<erf_t> { static constexpr auto op_name = "erf"; } erf{};
+inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> { static constexpr auto op_name = "log1p_exp"; } log1p_exp{};
 inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
 inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
 inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
@@ -8624,6 +8650,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
   constexpr int count = sizeof(c::p) / sizeof(T);
   V p = V(c::p[count - 1]);
+#pragma GCC unroll 16
   for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
   return {shifted, kernel::fma<T>(r * r, p, r)};
 }
@@ -8677,6 +8704,58 @@ VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
 }
 
 } // namespace varve::kernel::exponential
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/erf.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// erf of batches: erf(x) = 1 - e^-(x P(x)), where P = -log(1 - erf(x)) / x is smooth, so that one polynomial serves all x and nothing cancels near 0. Within 4 ulp.
+/// The polynomials are minimax for the relative error of erf (4e-9 and 8e-17), from where erf rounds to 1 on x is cut.
+namespace varve::kernel::error_function {
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  static constexpr float is_one = 3.95f;
+  static constexpr float p[] = {1.12837923f,      0.636619389f,     0.102777831f,    -0.0191530641f,   -0.000160395983f,
+                                0.00166702736f,   -0.000632836774f, 0.000117641248f, -9.25626227e-06f};
+};
+template <>
+struct table<double> {
+  static constexpr double is_one = 5.95;
+  static constexpr double p[] = {1.1283791670955126,     0.63661977236761158,    0.10277260330005891,     -0.019128446963044839,   -0.00020919523047323072, 0.0016962105307984142,
+                                 -0.00059014681565056006, 2.5955212023466561e-05, 6.4290004265633022e-05,  -2.9323531810680295e-05, 2.7958570579114601e-06,  3.5646910920388011e-06,
+                                 -2.4298012344533859e-06, 8.5371613152367202e-07, -1.7409286078647138e-07, 8.3700528543910495e-09,  7.7831791570150302e-09,  -3.153383495247342e-09,
+                                 6.8115628643852814e-10,  -9.5492034175784006e-11, 8.7220635271552947e-12, -4.7554806741620865e-13, 1.1801745859728312e-14};
+};
+
+/// Error function, odd also in the sign of zero.
+template <class T>
+VARVE_INLINE batch<T> erf(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  V const magnitude = library::abs(x);
+  V const a = kernel::select<T>(magnitude > V(c::is_one), V(c::is_one), magnitude), z = a * a;
+  constexpr int count = sizeof(c::p) / sizeof(T); // odd: two chains, of the even and of the odd powers
+  V even(c::p[count - 1]), odd(c::p[count - 2]);
+#pragma GCC unroll 16
+  for (int k = count - 3; k > 1; k -= 2) even = kernel::fma<T>(even, z, V(c::p[k])), odd = kernel::fma<T>(odd, z, V(c::p[k - 1]));
+  even = kernel::fma<T>(even, z, V(c::p[0]));
+  auto const e = exponential::reduce<T>(kernel::negate<T>(a * kernel::fma<T>(odd, a, even)));
+  V const s = exponential::power_of_two<T>(e.shifted);
+  return library::copysign(kernel::fnma<T>(e.q, s, V(T(1)) - s), x);
+}
+
+} // namespace varve::kernel::error_function
 
 #if !defined(__clang__)
 #pragma GCC diagnostic pop
@@ -8744,6 +8823,105 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
 #pragma GCC diagnostic pop
 #endif
 
+// ---- varve/kernel/trigonometric.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// sin and cos of batches, within 2 ulp. x = n pi/2 + r with |r| <= pi/4, pi/2 in three parts that fused multiply-adds subtract without loss; both functions compute both polynomials and
+/// choose by n, so that a compiler that sees sin(x) and cos(x) does everything but the choice once. Lanes too large for that go to the C library.
+/// Without fused multiply-add: the SIMD library's functions.
+namespace varve::kernel::trigonometric {
+
+#if VARVE_USE_XSIMD && (defined(__FMA__) || defined(__aarch64__))
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  static constexpr float limit = 1e6f, to_integer = 0x1.8p23f, two_over_pi = 0x1.45f306p-1f;
+  static constexpr float half_pi[] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
+  static constexpr float sine[] = {-0.166666552f, 0.008332205f, -0.000195202374f}, cosine[] = {0.0416666456f, -0.00138873165f, 2.44331568e-05f};
+};
+template <>
+struct table<double> {
+  static constexpr double limit = 1e9, to_integer = 0x1.8p52, two_over_pi = 0x1.45f306dc9c883p-1;
+  static constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+  static constexpr double sine[] = {-0.16666666666666638, 0.0083333333333237836, -0.0001984126983071329, 2.7557313962445055e-06, -2.5050795614673243e-08, 1.5898757573977599e-10};
+  static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
+};
+
+template <class T, int N>
+VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
+  batch<T> r(p[N - 1]);
+#pragma GCC unroll 8
+  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
+  return r;
+}
+/// sin(x + Turn pi/2) for lanes below the limit.
+template <int Turn, class T>
+VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
+  V const n = library::nearbyint(x * V(c::two_over_pi));
+  V const shifted = n + V(c::to_integer);
+#else
+  V const shifted = kernel::fma<T>(x, V(c::two_over_pi), V(c::to_integer)); // the nearest integer in the low bits
+  V const n = shifted - V(c::to_integer);
+#endif
+  V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
+  V const z = r * r;
+  V const sine = kernel::fma<T>(r * z, trigonometric::polynomial<T>(c::sine, z), r);
+  V const cosine = kernel::fma<T>(z * z, trigonometric::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
+  using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr int top = static_cast<int>(8 * sizeof(T)) - 1;
+  auto const bits = detail::raw_bits<T>(shifted);
+  auto const quadrant = Turn ? bits + U(Turn) : bits;
+  auto const odd = detail::from_raw_bits<T>((bits & U(1)) << (top - 1)) > V(T(0)); // the bits of 2, or of 0
+  V const chosen = Turn % 2 ? kernel::select<T>(odd, sine, cosine) : kernel::select<T>(odd, cosine, library::copysign(sine, r)); // keeps the sign of zero
+  return detail::from_raw_bits<T>(detail::raw_bits<T>(chosen) ^ ((quadrant & U(2)) << (top - 1)));
+}
+/// Lanes beyond the limit, rare and slow.
+template <class T>
+VARVE_NOINLINE batch<T> far_away(batch<T> const& x, T (*f)(T)) {
+  return kernel::lanewise(f, x);
+}
+template <class T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  batch<T> y = trigonometric::turned_sine<0, T>(x); // in front of the branch, where what the other function shares is still seen
+  if (kernel::any<T>(library::abs(x) > batch<T>(table<T>::limit))) [[unlikely]] y = trigonometric::far_away<T>(x, [](T e) { return std::sin(e); });
+  return y;
+}
+template <class T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  batch<T> y = trigonometric::turned_sine<1, T>(x); // in front of the branch, where what the other function shares is still seen
+  if (kernel::any<T>(library::abs(x) > batch<T>(table<T>::limit))) [[unlikely]] y = trigonometric::far_away<T>(x, [](T e) { return std::cos(e); });
+  return y;
+}
+
+#else
+
+template <class T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  return library::sin(x);
+}
+template <class T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  return library::cos(x);
+}
+
+#endif
+
+} // namespace varve::kernel::trigonometric
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/kernel/math.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -8804,7 +8982,7 @@ constexpr T sin(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> sin(batch<T> const& x) {
-  return library::sin(x);
+  return trigonometric::sin(x);
 }
 /// Cosine of an angle in radians.
 template <floating T>
@@ -8814,7 +8992,7 @@ constexpr T cos(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> cos(batch<T> const& x) {
-  return library::cos(x);
+  return trigonometric::cos(x);
 }
 /// Tangent of an angle in radians.
 template <floating T>
@@ -8855,8 +9033,7 @@ constexpr T erf(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
-  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
-  else return library::erf(x);
+  return error_function::erf(x);
 }
 /// Square root, correctly rounded; NaN below 0.
 template <floating T>
@@ -8921,8 +9098,34 @@ template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
   static constexpr auto kernel(auto x, auto y) { return x / y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+  /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
+    if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
+    else return div(1, y);
+  }
+  /// With the reciprocal that the derivative of x needs too: one division for both.
+  template <class Q, class X, class Z>
+  static constexpr auto partial(arg_t<1>, Q const& q, X const&, Z const& y) {
+    if constexpr (number<Z>) return neg(div(q, y));
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& d) { return neg(mul(q, div(1, d))); }, [&](auto const& d) { return neg(div(q, d)); }, y);
+  }
+
+  using family = rule::pointwise<2, promotion::floating>;
+  using family::jvp, family::vjp;
+  /// A reciprocal is shared by all that is divided by the same; but not where it would have fewer digits than the result.
+  template <class Op, value D, value Y, value X, value Z>
+  static constexpr auto jvp(arg_t<0> a, Op const& op, D const& d, Y const& q, X const& x, Z const& y) {
+    if constexpr (number<Z>) return family::jvp(a, op, d, q, x, y);
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& t) { return family::jvp(a, op, t, q, x, y); }, [&](auto const& t) { return detail::match(div(t, y), q); }, d);
+  }
+  template <class Op, value G, value Y, value X, value Z>
+  static constexpr auto vjp(arg_t<0> a, Op const& op, G const& g, Y const& q, X const& x, Z const& y) {
+    if constexpr (number<Z>) return family::vjp(a, op, g, q, x, y);
+    else return choose(
+        same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return family::vjp(a, op, c, q, x, y); }, [&](auto const& c) { return detail::unmatch(div(c, y), x); }, g);
+  }
 };
 
 } // namespace varve
@@ -17633,7 +17836,7 @@ private:
   static VARVE_INLINE T across(V const& x) {
     if constexpr (!kernel::is_batch<V>) return x;
     else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_lanes<T>(x, [](T p, T q) { return merge<S>(p, q); });
+    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
   }
   /// `x` in the lanes that count, `old` in the others.
   template <class M, bool Apply>
@@ -17731,6 +17934,7 @@ struct folder {
   graph const& g;
   rewriter w;
   list<known> what;       // of the old nodes
+  list<int> uses{};       // of the old nodes
   list<known> made{};     // of the new nodes
   list<char> splat{};     // every element of the new node is `value`
   list<double> value{};
@@ -17738,6 +17942,9 @@ struct folder {
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
   constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+    uses.assign(g.nodes.size(), 0);
+    for (int e : g.edges) ++uses[static_cast<std::size_t>(e)];
+    for (int r : g.results) ++uses[static_cast<std::size_t>(r)];
     for (std::size_t n = 0; n < what.size(); ++n) {
       if (what[n] == known::add) add_ = g.nodes[n].op;
       if (what[n] == known::sub) sub_ = g.nodes[n].op;
@@ -17786,8 +17993,15 @@ struct folder {
     return same;
   }
   constexpr int negated(node nd, int a) {
+    if (kind(a) == known::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
+  }
+  /// Whether a permutation exchanges the last two axes.
+  static constexpr bool swaps(dims const& p) {
+    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
+    return r;
   }
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
@@ -17877,6 +18091,8 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
   if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
@@ -17907,6 +18123,14 @@ constexpr int folder::view(node nd, known k, int const* in) {
     bool same = true;
     for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
     if (same) return from;
+    int const old = g.edges[static_cast<std::size_t>(nd.first)];
+    if (what[static_cast<std::size_t>(old)] == known::mm && kind(a) == known::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+      int const factors[] = {input(from, 1), input(from, 0)};
+      node product = at(from);
+      product.out = nd.out;
+      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
+      return add(product, factors, known::mm);
+    }
     if (from == a) return -1;
     nd.at = attributes(perm);
     return add(nd, &from, k);
@@ -17956,10 +18180,7 @@ constexpr int folder::visit(int n) {
     for (int e = 0; e < 2; ++e) {
       int& o = in[static_cast<std::size_t>(e)];
       if (kind(o) != known::permute) continue;
-      dims const& p = at(o).at[0];
-      bool swaps = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-      for (int d = 0; d + 2 < p.n; ++d) swaps = swaps && p[d] == d;
-      if (!swaps) continue;
+      if (!swaps(at(o).at[0])) continue;
       o = input(o, 0);
       flags[e] = !flags[e];
     }
@@ -18453,13 +18674,32 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
-constexpr lane lanes_for(unfolding const& u) {
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
+/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false;
-  for (instance const& i : u.all) {
+  auto resolved = [&](int i) {
+    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
+    return i;
+  };
+  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
+  auto needs = [&](int k) {
+    int const i = resolved(k);
+    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
+  };
+  for (std::size_t k = 0; k < u.all.size(); ++k) {
+    instance const& i = u.all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = u.f.g.nodes[i.node].out.type;
-    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
+    dtype const t = type(static_cast<int>(k));
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    if (i.as != instance::form::value || is_one_hot(i)) continue;
+    integers |= is_integer(t);
+    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
+  }
+  for (root const& r : roots) {
+    needs(r.a);
+    if (r.product) needs(r.b);
   }
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
@@ -18502,7 +18742,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
-  b.type = detail::lanes_for(u);
+  b.type = detail::lanes_for(u, roots);
 
   // Affine addresses over the iteration space: loads first, then sinks.
   list<access> acc;
@@ -18593,7 +18833,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4;
+    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;
@@ -18779,8 +19019,40 @@ namespace varve::loop {
 /// A node that a loop computes, or a copy of its value.
 struct member {
   int node;
-  int copy_to; // result buffer of a copy, -1 for the node's own
+  int copy_to;          // result buffer of a copy, -1 for the node's own
+  index_t offset = 0;   // where the copy begins in it
+  dims strides{};       // and how it goes on, per axis of the node
 };
+
+/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
+constexpr void spread(graph const& g, list<known> const& what, list<int> const& uses, member const& m, list<member>& copies) {
+  node const& nd = g.nodes[m.node];
+  auto operand = [&](int k) { return g.edges[nd.first + k]; };
+  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
+  known const k = what[m.node];
+  if (uses[m.node] == 1 && k == known::cat) {
+    member part = m;
+    for (int e = 0; e < nd.count; ++e) {
+      part.node = operand(e);
+      spread(g, what, uses, part, copies);
+      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
+    }
+  } else if (uses[m.node] == 1 && k == known::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
+    member whole{operand(0), m.copy_to, m.offset, {}};
+    int at = 0;
+    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
+      while (s != 1 && nd.out.sizes[at] == 1) ++at;
+      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
+    }
+    spread(g, what, uses, whole, copies);
+  } else if (uses[m.node] == 1 && k == known::permute) {
+    member whole{operand(0), m.copy_to, m.offset, m.strides};
+    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
+    spread(g, what, uses, whole, copies);
+  } else {
+    copies.push_back(m);
+  }
+}
 
 /// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
 constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
@@ -18790,7 +19062,8 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
   root r;
   r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
-  dims const out = contiguous_strides(nd.out.sizes);
+  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
+  r.at.offset = m.offset;
   if (kind == role::inlined || kind == role::source) {
     unfolding::identity(nd.out.sizes, map);
     r.a = u.demand(m.node, map);
@@ -18861,6 +19134,9 @@ public:
     std::size_t const n = g.nodes.size();
     stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
     for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
+    uses.assign(n, 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
   }
   constexpr program run() {
     results();
@@ -18891,7 +19167,7 @@ private:
   list<known> what;
   role_table roles;
   list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{};
+  list<int> group{}, buffer_of{}, uses{};
   list<member> copies{};
   list<one_group> groups{};
   program p{};
@@ -18929,7 +19205,9 @@ private:
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
+      dims const all = contiguous_strides(g.nodes[n].out.sizes);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
+      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -22886,6 +23164,40 @@ constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
 
 } // namespace varve
 
+// ---- varve/op/erf.hpp
+namespace varve {
+
+/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1 + erf(x / sqrt(2)))`.
+template <>
+struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::erf(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0); }
+};
+
+} // namespace varve
+
+// ---- varve/op/expm1.hpp
+namespace varve {
+
+/// e^x - 1 without cancellation near 0.
+template <>
+struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::expm1(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
+};
+
+/// log(1 + x) without cancellation near 0; NaN below -1.
+template <>
+struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::log1p(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
+};
+
+} // namespace varve
+
 // ---- varve/op/gather.hpp
 namespace varve {
 
@@ -22994,6 +23306,142 @@ template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
   return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
 }
+
+} // namespace varve
+
+// ---- varve/op/gelu.hpp
+/// @file
+/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
+namespace varve {
+
+namespace detail {
+template <class Tag, value X>
+constexpr void needs_floating(X const& x) {
+  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
+}
+} // namespace detail
+
+/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
+struct approximate {
+  static constexpr ints<0> none{};
+  static constexpr ints<1> tanh{};
+};
+
+/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
+inline constexpr struct gelu_t : composite_operator<gelu_t> {
+  static constexpr auto op_name = "gelu";
+  template <value X, class A = ints<0>>
+  static constexpr auto body(X const& x, A const& approximation = {}) {
+    detail::needs_floating<gelu_t>(x);
+    return choose(
+        same_fact(detail::as_fact(approximation), approximate::tanh),
+        [](auto const& v) { return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1)); }, // sqrt(2/pi)
+        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+  }
+} gelu{};
+
+/// x * sigmoid(x) (also called swish). Integers are refused.
+inline constexpr struct silu_t : composite_operator<silu_t> {
+  static constexpr auto op_name = "silu";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    detail::needs_floating<silu_t>(x);
+    return mul(x, sigmoid(x));
+  }
+} silu{};
+
+/// log(1 + e^x) without overflow.
+template <>
+struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
+};
+
+/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold. Integers are refused.
+inline constexpr struct softplus_t : composite_operator<softplus_t> {
+  static constexpr auto op_name = "softplus";
+  template <value X, number B = int, number T = int>
+  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
+    detail::needs_floating<softplus_t>(x);
+    auto const scaled = mul(x, beta);
+    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+  }
+} softplus{};
+
+} // namespace varve
+
+// ---- varve/op/reciprocal.hpp
+namespace varve {
+
+/// 1 / x, correctly rounded; integers become floating.
+template <>
+struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
+};
+
+/// 1 / sqrt(x); infinite at 0, NaN below.
+template <>
+struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
+};
+
+/// x * x; bool becomes int64, as powers do.
+inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr auto op_name = "square";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const product = [](auto const& v) { return mul(v, v); };
+    return choose(
+        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product, x);
+  }
+} square{};
+
+} // namespace varve
+
+// ---- varve/op/layer_norm.hpp
+namespace varve {
+
+namespace detail {
+/// The axes that `layer_norm` normalizes: the last ones, whose sizes were given.
+inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normalized) {
+  dims axes;
+  bool same = normalized.n > 0 && normalized.n <= sizes.n;
+  for (int k = 0; k < normalized.n && same; ++k) {
+    same = sizes[sizes.n - normalized.n + k] == normalized[k];
+    axes.push_back(sizes.n - normalized.n + k);
+  }
+  if (!same) refuse::argument_is_invalid("layer_norm", "normalized_shape must be the last sizes of the input");
+  return axes;
+};
+} // namespace detail
+
+/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard deviation (that of the population, eps added to the variance), both along
+/// the last axes, whose sizes are given; then times weight, plus bias. Integers are refused.
+///
+/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the mean: the same function with the same derivatives of every order,
+/// but the backward part needs no sum that depends on another sum, so that one pass over a row finds both.
+inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
+  static constexpr auto op_name = "layer_norm";
+  template <value X, class S, class W = none_t, class B = none_t>
+  static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {}, double eps = 1e-5) {
+    auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
+    auto const m = mean(x, axes, keepdim);
+    auto const fixed = detach(m);
+    auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));
+    auto const y = mul(sub(x, m), rsqrt(add(variance, eps)));
+    auto const scaled = [&] {
+      if constexpr (is_none<W>) return y;
+      else return mul(y, weight);
+    }();
+    if constexpr (is_none<B>) return scaled;
+    else return add(scaled, bias);
+  }
+} layer_norm{};
 
 } // namespace varve
 
@@ -23417,7 +23865,7 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
-      return div(e, sum(e, axis, keepdim));
+      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
     };
     return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
   }

@@ -18,7 +18,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
-  b.type = detail::lanes_for(u);
+  b.type = detail::lanes_for(u, roots);
 
   // Affine addresses over the iteration space: loads first, then sinks.
   list<access> acc;
@@ -109,7 +109,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4;
+    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;

@@ -15,6 +15,9 @@ public:
     std::size_t const n = g.nodes.size();
     stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
     for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
+    uses.assign(n, 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
   }
   constexpr program run() {
     results();
@@ -45,7 +48,7 @@ private:
   list<known> what;
   role_table roles;
   list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{};
+  list<int> group{}, buffer_of{}, uses{};
   list<member> copies{};
   list<one_group> groups{};
   program p{};
@@ -83,7 +86,9 @@ private:
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
+      dims const all = contiguous_strides(g.nodes[n].out.sizes);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
+      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
