@@ -17,6 +17,8 @@
 #include "repeated.hpp"
 #include "repeated_never.hpp"
 #include "small.hpp"
+#include "smooth.hpp"
+#include "smooth_double.hpp"
 #include "wide_layer.hpp"
 // The emitted headers come first: they must stand alone.
 #include "samples.hpp"
@@ -107,6 +109,10 @@ TEST_CASE("emit: elements addressed by values", "[emit]") { CHECK(difference(pic
 TEST_CASE("emit: cond is a branch, scan a loop", "[emit]") {
   CHECK(difference(functions::run, "functions") <= 4 * ulp);
   CHECK(difference(functions_even::run, "functions_even") <= 4 * ulp);
+}
+TEST_CASE("emit: smooth functions and their gradients", "[emit]") {
+  CHECK(difference(smooth::run, "smooth") <= 40 * ulp);
+  CHECK(difference(smooth_double::run, "smooth_double") <= 40 * ulp_double);
 }
 TEST_CASE("emit: while_loop is a loop, its gradient one back", "[emit]") {
   CHECK(difference(repeated::run, "repeated") <= 40 * ulp_double);

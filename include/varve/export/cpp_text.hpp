@@ -44,7 +44,8 @@ inline constexpr operator_text infix[] = {{"add", "$0 + $1"}, {"sub", "$0 - $1"}
 inline constexpr std::string_view functions[] = {"add", "sub", "mul", "neg", "abs", "sign", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "where", "maximum", "minimum", "floor", "ceil", "trunc", "round",
                                                  "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "sqrt", "reciprocal", "pow", "fmod", "remainder", "floor_divide"};
 /// Others.
-inline constexpr operator_text others[] = {{"relu", "kernel::maximum($0, $T(0))"}, {"square", "$0 * $0"}, {"isfinite", "kernel::eq($0 - $0, $T(0))"}};
+inline constexpr operator_text others[] = {{"relu", "kernel::maximum($0, $T(0))"}, {"rsqrt", "kernel::reciprocal(kernel::sqrt($0))"},
+                                           {"log1p_exp", "kernel::maximum($0, $T(0)) + kernel::log1p(kernel::exp(-kernel::abs($0)))"}, {"isfinite", "kernel::eq($0 - $0, $T(0))"}};
 
 /// The text of an operator on values of dtype `t`, or on batches; empty when there is none. Integers go through the kernels, in which they wrap.
 VARVE_COLD inline std::string text_of_operator(std::string_view name, dtype t, bool batches, int operands) {
