@@ -343,6 +343,7 @@ TEST_CASE("level: what eager autograd recorded is asked for it inside as outside
   {
     vv::forward_ad::dual_level const on;
     CHECK(vv::forward_ad::make_dual(l, number(1)).is_leaf());
+    CHECK_THROWS_WITH(vv::autograd::grad<>({vv::forward_ad::make_dual(l, number(1)) * 2}, {l}), ContainsText("recorded below the transform"));
     CHECK_THROWS_AS(vv::forward_ad::make_dual(l, number(1)).register_hook([](tensor const&) {}), vv::autograd_error);
   }
   // A view that has its history from its base only.

@@ -30,6 +30,8 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     auto const& root = roots[k];
     T const y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
+    if (!root.at && y.defined() && y.requires_grad())
+      throw transform_error((std::string("varve: ") + who + ": an output was recorded below the transform through which it is seen, mapped or with a tangent; use grad or vjp, or ask outside of the transform").c_str());
     if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
