@@ -17,11 +17,17 @@ inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr aut
 inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
 inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
 inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
+inline constexpr struct expm1_t : promoting_operator<expm1_t> { static constexpr auto op_name = "expm1"; } expm1{};
+inline constexpr struct log1p_t : promoting_operator<log1p_t> { static constexpr auto op_name = "log1p"; } log1p{};
 inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
+inline constexpr struct rsqrt_t : promoting_operator<rsqrt_t> { static constexpr auto op_name = "rsqrt"; } rsqrt{};
+inline constexpr struct reciprocal_t : promoting_operator<reciprocal_t> { static constexpr auto op_name = "reciprocal"; } reciprocal{};
 inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
 inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
 inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
 inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
+inline constexpr struct erf_t : promoting_operator<erf_t> { static constexpr auto op_name = "erf"; } erf{};
+inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> { static constexpr auto op_name = "log1p_exp"; } log1p_exp{};
 inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
 inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
 inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};

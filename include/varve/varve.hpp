@@ -16,8 +16,10 @@
 #include <varve/core/message.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/fwd.hpp>
+#include <varve/graph/compile.hpp>
 #include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/fuse_graph.hpp>
 #include <varve/graph/fuse_tensors.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/linearize.hpp>
@@ -25,8 +27,11 @@
 #include <varve/graph/print.hpp>
 #include <varve/graph/trace.hpp>
 #include <varve/graph/verify.hpp>
+#include <varve/hop/associative_scan.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/hop/map.hpp>
 #include <varve/hop/scan.hpp>
+#include <varve/hop/while_loop.hpp>
 #include <varve/interpreter/enable_mode.hpp>
 #include <varve/interpreter/interpreter.hpp>
 #include <varve/interpreter/mode_guard.hpp>

@@ -118,6 +118,10 @@ struct transform_error : error {
 struct autograd_error : error {
   using error::error;
 };
+/// A loop was given a bound on its steps and needs more; the text names it and the bound.
+struct step_limit_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;
@@ -133,6 +137,8 @@ namespace refuse {
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void lengths_differ(char const* op, dims const& a, dims const& b);
+[[noreturn]] void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound);
 [[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
@@ -1573,6 +1579,12 @@ VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
 VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
 }
+VARVE_COLD inline void lengths_differ(char const* op, dims const& a, dims const& b) {
+  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) + " and " + to_string(b)).c_str());
+}
+VARVE_COLD inline void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
+  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) + " steps that bound it; give it a greater bound").c_str());
+}
 VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
   throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
 }
@@ -1942,6 +1954,8 @@ public:
   /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
   std::uint32_t version() const;
   void bump_version() const;
+  /// What is counted of inference tensors too, for levels of transforms, whose own histories go on in inference mode.
+  std::uint32_t writes() const;
   /// Lowers or raises it by hand: `preserve_version_counter` and tests.
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
@@ -1958,7 +1972,7 @@ public:
   void* raw() const;
   void* raw(index_t item) const;
   void* raw_inside(index_t item) const;
-  /// The only element, converted to `T`.
+  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused (`transform_error`).
   template <class T>
   T item() const;
 
@@ -2301,7 +2315,7 @@ inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(version(), std::memory_order_release);
+  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
@@ -2351,17 +2365,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
+  if (is_wrapped() && sizes() == inner().sizes()) return inner().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  tensor const* t = this;
-  while (t->is_wrapped()) {
-    if (!(t->sizes() == t->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-    t = &t->inner();
-  }
-  return t->item<bool>();
+  if (is_wrapped() && !(sizes() == inner().sizes()))
+    throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+  return is_wrapped() ? static_cast<bool>(inner()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();
@@ -2456,18 +2467,15 @@ inline void tensor::set_history(edge e) const {
     auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
     if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
-  if (is_view) block_->seen_version.store(version(), std::memory_order_release);
+  if (is_view) block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
-  tensor const* inside = this;
-  while (inside->is_wrapped()) inside = &inside->inner();
-  if (inside->is_inference()) return; // nothing would tell that it was written into
   block_->base = base;
   block_->origin = o;
-  block_->seen_version.store(version(), std::memory_order_release);
+  block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline tensor const& tensor::base() const { return block_->base; }
-inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != version(); }
+inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::requires_grad() const {
@@ -2480,12 +2488,14 @@ inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return inner().version();
   if (block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
-  return (block_->counter ? block_->counter : block_->store)->version;
+  return writes();
 }
-inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
-inline void tensor::bump_version() const {
-  if (!block_->inference) set_version(version() + 1);
+inline std::uint32_t tensor::writes() const { return is_wrapped() ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline void tensor::set_version(std::uint32_t v) const {
+  if (is_wrapped()) return inner().set_version(v);
+  (block_->counter ? block_->counter : block_->store)->version = v;
 }
+inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return block_->base.defined(); }
 inline bool tensor::is_inference() const { return block_->inference; }
 inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
@@ -2609,6 +2619,7 @@ struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
 namespace detail {
+struct pointwise_info;
 struct kernels_below;
 }
 
@@ -2631,6 +2642,8 @@ struct op_table {
   /// What is kept for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;
+  /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
+  detail::pointwise_info const* pointwise = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
@@ -3219,7 +3232,7 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::erf, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
+using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
     xsimd::tan, xsimd::trunc;
 } // namespace library
 
@@ -3331,7 +3344,6 @@ template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x :
 template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
 template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
 template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
-template <class T> VARVE_INLINE batch<T> erf(batch<T> x) { return std::erf(x.v); }
 template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
 template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
 template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }
@@ -3451,6 +3463,27 @@ VARVE_INLINE T reduce_lanes(batch<T> const& v, F f) {
   T r = all[0];
   for (std::size_t i = 1; i < lanes<T>; ++i) r = f(r, all[i]);
   return r;
+}
+
+namespace detail {
+/// Lane I becomes lane I ^ Step.
+template <std::size_t Step, class T, std::size_t... I>
+VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
+}
+template <std::size_t Step, class T, class F>
+VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
+  if constexpr (Step < lanes<T>) return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
+  else return v;
+}
+} // namespace detail
+/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the logarithm of the lanes.
+template <lane T, class F>
+VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
+  T all[lanes<T>];
+  kernel::store(all, detail::fold_lanes<1, T>(v, f));
+  return all[0];
 }
 
 namespace detail {
@@ -4281,6 +4314,12 @@ constexpr char const* schema_of() {
   else return "";
 }
 
+template <class Tag>
+constexpr pointwise_info const* pointwise_of() {
+  if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
+  else return nullptr;
+}
+
 /// The kernels registered at run time for an operator; null while there are none.
 template <class Tag>
 inline constinit std::atomic<dispatch_table const*> registered{nullptr};
@@ -4320,7 +4359,8 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::meta_of_result,
                                 &detail::registered<Tag>,
                                 detail::saved_of<rules<Tag>>(),
-                                rules<Tag>::kind};
+                                rules<Tag>::kind,
+                                detail::pointwise_of<Tag>()};
 
 namespace detail {
 template <class Tag, int Facts>
@@ -4475,7 +4515,8 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   boxed_args inside;
   for (auto const& t : x) {
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
-    if (writes && mine(t) && !mine(x[0])) throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
+    if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
+      throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
     inside.push_back(mine(t) ? t.inner() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
@@ -4816,7 +4857,7 @@ struct saved_value {
 }
 [[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
   throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
-                        ", is at version " + std::to_string(t.version()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
+                        ", is at version " + std::to_string(t.writes()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
                            .c_str());
 }
 
@@ -4824,12 +4865,6 @@ struct saved_value {
   throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
 }
 
-/// The version a saved value is checked against. Tensors made in inference mode have none; transforms may save them.
-inline std::uint32_t version_of(tensor const& t) {
-  tensor const* in = &t;
-  while (in->is_wrapped()) in = &in->inner();
-  return in->is_inference() ? 0 : in->version();
-}
 /// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
@@ -4914,7 +4949,7 @@ struct operator_node : grad_node {
     return r;
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
-    std::uint32_t const version = checked ? version_of(t) : 0;
+    std::uint32_t const version = checked ? t.writes() : 0;
     auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
@@ -4956,7 +4991,7 @@ struct operator_node : grad_node {
       if (e) t.set_history(static_cast<edge&&>(e));
       return t;
     }
-    if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && s.value.writes() != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (!eager && this_thread_sees_again.layer) [[unlikely]]
       return seen_again(s);
@@ -6072,11 +6107,17 @@ inline constexpr struct abs_t : promoting_operator<abs_t> { static constexpr aut
 inline constexpr struct sign_t : promoting_operator<sign_t> { static constexpr auto op_name = "sign"; } sign{};
 inline constexpr struct exp_t : promoting_operator<exp_t> { static constexpr auto op_name = "exp"; } exp{};
 inline constexpr struct log_t : promoting_operator<log_t> { static constexpr auto op_name = "log"; } log{};
+inline constexpr struct expm1_t : promoting_operator<expm1_t> { static constexpr auto op_name = "expm1"; } expm1{};
+inline constexpr struct log1p_t : promoting_operator<log1p_t> { static constexpr auto op_name = "log1p"; } log1p{};
 inline constexpr struct sqrt_t : promoting_operator<sqrt_t> { static constexpr auto op_name = "sqrt"; } sqrt{};
+inline constexpr struct rsqrt_t : promoting_operator<rsqrt_t> { static constexpr auto op_name = "rsqrt"; } rsqrt{};
+inline constexpr struct reciprocal_t : promoting_operator<reciprocal_t> { static constexpr auto op_name = "reciprocal"; } reciprocal{};
 inline constexpr struct sin_t : promoting_operator<sin_t> { static constexpr auto op_name = "sin"; } sin{};
 inline constexpr struct cos_t : promoting_operator<cos_t> { static constexpr auto op_name = "cos"; } cos{};
 inline constexpr struct tanh_t : promoting_operator<tanh_t> { static constexpr auto op_name = "tanh"; } tanh{};
 inline constexpr struct sigmoid_t : promoting_operator<sigmoid_t> { static constexpr auto op_name = "sigmoid"; } sigmoid{};
+inline constexpr struct erf_t : promoting_operator<erf_t> { static constexpr auto op_name = "erf"; } erf{};
+inline constexpr struct log1p_exp_t : promoting_operator<log1p_exp_t> { static constexpr auto op_name = "log1p_exp"; } log1p_exp{};
 inline constexpr struct relu_t : promoting_operator<relu_t> { static constexpr auto op_name = "relu"; } relu{};
 inline constexpr struct maximum_t : promoting_operator<maximum_t> { static constexpr auto op_name = "maximum"; } maximum{};
 inline constexpr struct minimum_t : promoting_operator<minimum_t> { static constexpr auto op_name = "minimum"; } minimum{};
@@ -7312,9 +7353,9 @@ void clear_results(index_t n, void* results) {
   for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
 }
 
-/// Folds a contiguous row of at least one batch in four accumulators.
+/// Folds a contiguous row of at least one batch in four accumulators. (Flattened: compilers leave the maximum a call.)
 template <class Fold, class T>
-T fold_batches(index_t n, T const* p) {
+__attribute__((flatten)) T fold_batches(index_t n, T const* p) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
   V const start(Fold::template identity<T>());
@@ -8602,6 +8643,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
   constexpr int count = sizeof(c::p) / sizeof(T);
   V p = V(c::p[count - 1]);
+#pragma GCC unroll 16
   for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
   return {shifted, kernel::fma<T>(r * r, p, r)};
 }
@@ -8655,6 +8697,58 @@ VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
 }
 
 } // namespace varve::kernel::exponential
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/erf.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// erf of batches: erf(x) = 1 - e^-(x P(x)), where P = -log(1 - erf(x)) / x is smooth, so that one polynomial serves all x and nothing cancels near 0. Within 4 ulp.
+/// The polynomials are minimax for the relative error of erf (4e-9 and 8e-17), from where erf rounds to 1 on x is cut.
+namespace varve::kernel::error_function {
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  static constexpr float is_one = 3.95f;
+  static constexpr float p[] = {1.12837923f,      0.636619389f,     0.102777831f,    -0.0191530641f,   -0.000160395983f,
+                                0.00166702736f,   -0.000632836774f, 0.000117641248f, -9.25626227e-06f};
+};
+template <>
+struct table<double> {
+  static constexpr double is_one = 5.95;
+  static constexpr double p[] = {1.1283791670955126,     0.63661977236761158,    0.10277260330005891,     -0.019128446963044839,   -0.00020919523047323072, 0.0016962105307984142,
+                                 -0.00059014681565056006, 2.5955212023466561e-05, 6.4290004265633022e-05,  -2.9323531810680295e-05, 2.7958570579114601e-06,  3.5646910920388011e-06,
+                                 -2.4298012344533859e-06, 8.5371613152367202e-07, -1.7409286078647138e-07, 8.3700528543910495e-09,  7.7831791570150302e-09,  -3.153383495247342e-09,
+                                 6.8115628643852814e-10,  -9.5492034175784006e-11, 8.7220635271552947e-12, -4.7554806741620865e-13, 1.1801745859728312e-14};
+};
+
+/// Error function, odd also in the sign of zero.
+template <class T>
+VARVE_INLINE batch<T> erf(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+  V const magnitude = library::abs(x);
+  V const a = kernel::select<T>(magnitude > V(c::is_one), V(c::is_one), magnitude), z = a * a;
+  constexpr int count = sizeof(c::p) / sizeof(T); // odd: two chains, of the even and of the odd powers
+  V even(c::p[count - 1]), odd(c::p[count - 2]);
+#pragma GCC unroll 16
+  for (int k = count - 3; k > 1; k -= 2) even = kernel::fma<T>(even, z, V(c::p[k])), odd = kernel::fma<T>(odd, z, V(c::p[k - 1]));
+  even = kernel::fma<T>(even, z, V(c::p[0]));
+  auto const e = exponential::reduce<T>(kernel::negate<T>(a * kernel::fma<T>(odd, a, even)));
+  V const s = exponential::power_of_two<T>(e.shifted);
+  return library::copysign(kernel::fnma<T>(e.q, s, V(T(1)) - s), x);
+}
+
+} // namespace varve::kernel::error_function
 
 #if !defined(__clang__)
 #pragma GCC diagnostic pop
@@ -8722,6 +8816,105 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
 #pragma GCC diagnostic pop
 #endif
 
+// ---- varve/kernel/trigonometric.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// sin and cos of batches, within 2 ulp. x = n pi/2 + r with |r| <= pi/4, pi/2 in three parts that fused multiply-adds subtract without loss; both functions compute both polynomials and
+/// choose by n, so that a compiler that sees sin(x) and cos(x) does everything but the choice once. Lanes too large for that go to the C library.
+/// Without fused multiply-add: the SIMD library's functions.
+namespace varve::kernel::trigonometric {
+
+#if VARVE_USE_XSIMD && (defined(__FMA__) || defined(__aarch64__))
+
+template <class T>
+struct table;
+template <>
+struct table<float> {
+  static constexpr float limit = 1e6f, to_integer = 0x1.8p23f, two_over_pi = 0x1.45f306p-1f;
+  static constexpr float half_pi[] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
+  static constexpr float sine[] = {-0.166666552f, 0.008332205f, -0.000195202374f}, cosine[] = {0.0416666456f, -0.00138873165f, 2.44331568e-05f};
+};
+template <>
+struct table<double> {
+  static constexpr double limit = 1e9, to_integer = 0x1.8p52, two_over_pi = 0x1.45f306dc9c883p-1;
+  static constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+  static constexpr double sine[] = {-0.16666666666666638, 0.0083333333333237836, -0.0001984126983071329, 2.7557313962445055e-06, -2.5050795614673243e-08, 1.5898757573977599e-10};
+  static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
+};
+
+template <class T, int N>
+VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
+  batch<T> r(p[N - 1]);
+#pragma GCC unroll 8
+  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
+  return r;
+}
+/// sin(x + Turn pi/2) for lanes below the limit.
+template <int Turn, class T>
+VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
+  using c = table<T>;
+  using V = batch<T>;
+#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
+  V const n = library::nearbyint(x * V(c::two_over_pi));
+  V const shifted = n + V(c::to_integer);
+#else
+  V const shifted = kernel::fma<T>(x, V(c::two_over_pi), V(c::to_integer)); // the nearest integer in the low bits
+  V const n = shifted - V(c::to_integer);
+#endif
+  V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
+  V const z = r * r;
+  V const sine = kernel::fma<T>(r * z, trigonometric::polynomial<T>(c::sine, z), r);
+  V const cosine = kernel::fma<T>(z * z, trigonometric::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
+  using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr int top = static_cast<int>(8 * sizeof(T)) - 1;
+  auto const bits = detail::raw_bits<T>(shifted);
+  auto const quadrant = Turn ? bits + U(Turn) : bits;
+  auto const odd = detail::from_raw_bits<T>((bits & U(1)) << (top - 1)) > V(T(0)); // the bits of 2, or of 0
+  V const chosen = Turn % 2 ? kernel::select<T>(odd, sine, cosine) : kernel::select<T>(odd, cosine, library::copysign(sine, r)); // keeps the sign of zero
+  return detail::from_raw_bits<T>(detail::raw_bits<T>(chosen) ^ ((quadrant & U(2)) << (top - 1)));
+}
+/// Lanes beyond the limit, rare and slow.
+template <class T>
+VARVE_NOINLINE batch<T> far_away(batch<T> const& x, T (*f)(T)) {
+  return kernel::lanewise(f, x);
+}
+template <class T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  batch<T> y = trigonometric::turned_sine<0, T>(x); // in front of the branch, where what the other function shares is still seen
+  if (kernel::any<T>(library::abs(x) > batch<T>(table<T>::limit))) [[unlikely]] y = trigonometric::far_away<T>(x, [](T e) { return std::sin(e); });
+  return y;
+}
+template <class T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  batch<T> y = trigonometric::turned_sine<1, T>(x); // in front of the branch, where what the other function shares is still seen
+  if (kernel::any<T>(library::abs(x) > batch<T>(table<T>::limit))) [[unlikely]] y = trigonometric::far_away<T>(x, [](T e) { return std::cos(e); });
+  return y;
+}
+
+#else
+
+template <class T>
+VARVE_INLINE batch<T> sin(batch<T> const& x) {
+  return library::sin(x);
+}
+template <class T>
+VARVE_INLINE batch<T> cos(batch<T> const& x) {
+  return library::cos(x);
+}
+
+#endif
+
+} // namespace varve::kernel::trigonometric
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/kernel/math.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -8782,7 +8975,7 @@ constexpr T sin(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> sin(batch<T> const& x) {
-  return library::sin(x);
+  return trigonometric::sin(x);
 }
 /// Cosine of an angle in radians.
 template <floating T>
@@ -8792,7 +8985,7 @@ constexpr T cos(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> cos(batch<T> const& x) {
-  return library::cos(x);
+  return trigonometric::cos(x);
 }
 /// Tangent of an angle in radians.
 template <floating T>
@@ -8833,8 +9026,7 @@ constexpr T erf(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
-  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
-  else return library::erf(x);
+  return error_function::erf(x);
 }
 /// Square root, correctly rounded; NaN below 0.
 template <floating T>
@@ -8899,8 +9091,34 @@ template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
   static constexpr auto kernel(auto x, auto y) { return x / y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+  /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
+    if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
+    else return div(1, y);
+  }
+  /// With the reciprocal that the derivative of x needs too: one division for both.
+  template <class Q, class X, class Z>
+  static constexpr auto partial(arg_t<1>, Q const& q, X const&, Z const& y) {
+    if constexpr (number<Z>) return neg(div(q, y));
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& d) { return neg(mul(q, div(1, d))); }, [&](auto const& d) { return neg(div(q, d)); }, y);
+  }
+
+  using family = rule::pointwise<2, promotion::floating>;
+  using family::jvp, family::vjp;
+  /// A reciprocal is shared by all that is divided by the same; but not where it would have fewer digits than the result.
+  template <class Op, value D, value Y, value X, value Z>
+  static constexpr auto jvp(arg_t<0> a, Op const& op, D const& d, Y const& q, X const& x, Z const& y) {
+    if constexpr (number<Z>) return family::jvp(a, op, d, q, x, y);
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& t) { return family::jvp(a, op, t, q, x, y); }, [&](auto const& t) { return detail::match(div(t, y), q); }, d);
+  }
+  template <class Op, value G, value Y, value X, value Z>
+  static constexpr auto vjp(arg_t<0> a, Op const& op, G const& g, Y const& q, X const& x, Z const& y) {
+    if constexpr (number<Z>) return family::vjp(a, op, g, q, x, y);
+    else return choose(
+        same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return family::vjp(a, op, c, q, x, y); }, [&](auto const& c) { return detail::unmatch(div(c, y), x); }, g);
+  }
 };
 
 } // namespace varve
@@ -9994,6 +10212,17 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
+/// A value of a level that is at work, with its history as it is after writes into the memory it is a view of.
+inline tensor const& fresh_at_level(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped() && t.base().defined(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return t;
+}
+/// A value that is only the own of levels which did not record it, as seen below them.
+inline tensor const& where_recorded(tensor const& t) {
+  bool const constant = t.is_wrapped() && !fresh_at_level(t).history() && !t.extra().defined() && t.dim() == t.inner().dim();
+  return constant ? where_recorded(t.inner()) : t;
+}
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
@@ -10447,26 +10676,32 @@ tensor const& tensor::requires_grad_(T on) const {
   else set_history({});
   return *this;
 }
-inline bool tensor::is_leaf() const { return !requires_grad() || detail::eager_history(*this).to()->type->is_leaf; }
+inline bool tensor::is_leaf() const {
+  tensor const* t = &detail::where_recorded(*this);
+  while (t->is_wrapped() && !t->history()) t = &t->inner(); // mapped, or with a tangent
+  return !t->requires_grad() || detail::eager_history(*t).to()->type->is_leaf;
+}
 
 template <class T>
 void tensor::retain_grad() const {
-  detail::refuse_inside_transform("retain_grad", *this);
-  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
-  if (is_leaf()) return;
-  edge const& e = detail::eager_history(*this);
+  tensor const& t = detail::where_recorded(*this);
+  detail::refuse_inside_transform("retain_grad", t);
+  if (!t.requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
+  if (t.is_leaf()) return;
+  edge const& e = detail::eager_history(t);
   detail::node_extra<>::of(*e.to()).retain(e.nr());
 }
 template <class T>
 T tensor::grad_fn() const {
-  edge const& e = detail::eager_history(*this);
+  edge const& e = detail::eager_history(detail::where_recorded(*this));
   return e && !e.to()->type->is_leaf ? T(e.to()) : T();
 }
-inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(*this).nr()); }
+inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr()); }
 template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
-  edge const& e = detail::eager_history(*this);
+  edge const& e = detail::eager_history(detail::where_recorded(*this));
+  if (!e) detail::refuse_autograd("register_hook", "the tensor has a history only below the transform through which it is seen");
   auto& l = detail::node_extra<>::of(*e.to()).hooks;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
@@ -10576,9 +10811,7 @@ boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
 template <class Lv>
 tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_tracked const t = in.open_tracked(x);
-  bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(t.primal);
+  if (!t.any && !in.mine(x[0])) return op(t.primal), x[0]; // constants of the level may go where its values may not
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
   for (tensor const* v : {&self, &self.base()})
@@ -10603,8 +10836,8 @@ template <class Lv>
 tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_dual const d = in.open_dual(x);
   bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(d.primal);
+  for (auto const& t : d.tangent) any = any || t.defined();
+  if (!any && !in.mine(x[0])) return op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};
@@ -11172,16 +11405,7 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) {
-  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
-    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
-  return eager_history(t);
-}
-/// A value that is only the own of levels which did not record it, as seen below them.
-inline tensor const& where_recorded(tensor const& t) {
-  bool const constant = t.is_wrapped() && !t.history() && !t.extra().defined() && t.dim() == t.inner().dim();
-  return constant ? where_recorded(t.inner()) : t;
-}
+inline edge const& gradient_edge_of(tensor const& t) { return eager_history(fresh_at_level(t)); }
 /// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
 template <class Targets>
 level_seen_again graph_level_of(Targets const& outputs) {
@@ -11204,6 +11428,8 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     auto const& root = roots[k];
     T const y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
+    if (!root.at && y.defined() && y.requires_grad())
+      throw transform_error((std::string("varve: ") + who + ": an output was recorded below the transform through which it is seen, mapped or with a tangent; use grad or vjp, or ask outside of the transform").c_str());
     if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
@@ -11350,13 +11576,14 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
 }
 inline tensor tensor::grad() const {
-  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
-  if (history() && history().to()->extra)
-    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
+  edge const& e = detail::where_recorded(*this).history();
+  if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
+  if (e && e.to()->extra)
+    if (tensor const* const g = e.to()->extra->retained_at(e.nr())) return *g;
   return {};
 }
 inline void tensor::set_grad(tensor const& g) const {
-  auto* const leaf = detail::leaf_of(*this);
+  auto* const leaf = detail::leaf_of(detail::where_recorded(*this));
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
   if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());
@@ -11409,11 +11636,24 @@ constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> cons
   return {};
 }
 inline int count_of(boxed_args const& x) { return x.size(); }
+/// One, as a count of the same world.
+template <int N>
+constexpr count_t<1> one_of(count_t<N>) {
+  return {};
+}
+constexpr int one_of(int) { return 1; }
 template <int N>
 constexpr count_t<N / 2> half(count_t<N>) {
   return {};
 }
 constexpr int half(int n) { return n / 2; }
+
+template <class First, class... V>
+constexpr First const& first_of(std::tuple<First, V...> const& x) {
+  return std::get<0>(x);
+}
+template <class P>
+requires std::is_same_v<P, boxed_args> auto const& first_of(P const& x) { return x[0]; }
 
 /// Operands [from, to) of a call.
 template <class... V, int From, int To>
@@ -11433,7 +11673,7 @@ constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
 }
 template <class... P>
 requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
-  auto const add = [&](boxed_args const& p) {
+  [[maybe_unused]] auto const add = [&](boxed_args const& p) {
     for (auto const& t : p) x.push_back(t);
   };
   (add(y), ...);
@@ -12804,6 +13044,14 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
+/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+constexpr graph function_of(graph const& g, int r) {
+  graph out;
+  detail::append(out, g, r, r + 1, 0);
+  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  return out;
+}
+
 /// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
 /// becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {
@@ -12870,6 +13118,25 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  constexpr void inputs_first() {
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
@@ -12905,9 +13172,12 @@ public:
     several_ = static_cast<int>(ga.results.size());
     return id;
   }
-  /// The k-th result of a node just written by `emit_functions`.
+  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
-    if (several_ == 1) return id;
+    if (several_ == 1) {
+      nodes_[static_cast<std::size_t>(id)].out = m;
+      return id;
+    }
     return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 
@@ -12927,7 +13197,7 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
@@ -12937,22 +13207,7 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
+    inputs_first();
   }
 
   int inputs_ = 0, several_ = 1;
@@ -13196,21 +13451,38 @@ private:
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
+  constexpr explicit make_fx_function(F f_) : f(f_) {}
+
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
+    return trace(l, [](auto const&) {}, x...);
+  }
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. `returned` is told what the function returned.
+  template <class R, class... X>
+  graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
+    trace_layer l;
+    l.captures = &captured;
+    return trace(l, returned, x...);
+  }
+
+private:
+  template <class R, class... X>
+  graph trace(trace_layer& l, R const& returned, X const&... x) const {
     std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
       return detail::call_with(f, in);
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
+    returned(y);
+    if (l.captures) l.builder.inputs_first();
     return l.builder.finish();
   }
 };
 template <class F>
 constexpr auto make_fx(F f) {
-  return make_fx_function<F>{f};
+  return make_fx_function<F>(f);
 }
 
 } // namespace varve
@@ -13583,6 +13855,25 @@ constexpr auto trace(F, S...) {
 // ---- varve/graph/region.hpp
 namespace varve {
 
+namespace refuse {
+/// All that differs is told at once (WL-3).
+VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after, int count) {
+  std::string text = "varve: " + std::string(op) + ": the function must give values of the same metadata as it takes;";
+  bool shapes = false;
+  for (int k = 0; k < count; ++k) {
+    meta const &a = before[k], &b = after[k];
+    if (a == b) continue;
+    text += " value " + std::to_string(k) + ":";
+    if (!(a.sizes == b.sizes)) text += " sizes " + to_string(a.sizes) + " became " + to_string(b.sizes) + (a.type == b.type ? ";" : ",");
+    if (a.type != b.type) text += std::string(" dtype ") + name(a.type) + " became " + name(b.type) + ";";
+    shapes = shapes || !(a.sizes == b.sizes);
+  }
+  text.back() = '.';
+  if (shapes) throw shape_error(text.c_str());
+  throw dtype_error(text.c_str());
+}
+} // namespace refuse
+
 /// The handle of a higher-order operator in graphs.
 template <class Tag>
 inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
@@ -13619,7 +13910,8 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
 }
 
-/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
+/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured; and its condition, a second function of what is
+/// carried and captured, when it has one. Attributes of the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder* const near = detail::trace_of_all(x...);
@@ -13635,22 +13927,33 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder step(&outer);
   auto const shapes = detail::trace_into(step, op.f, metas, std::index_sequence_for<X...>{});
   step.close();
+  list<meta> after;
+  tree_for_each([&](meta const& m) { after.push_back(m); }, shapes);
+  if (after.size() < static_cast<std::size_t>(carried)) refuse::argument_is_invalid(Tag::op_name, "the step gave fewer values than are carried");
+  for (int k = 0; k < carried; ++k)
+    if (!(after[static_cast<std::size_t>(k)] == metas[k])) refuse::values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
   int at = 0;
   auto const result = tree_map(
       [&](meta const& m) {
         int const k = at++;
-        if (k >= carried) {
-          meta all = m;
-          all.sizes.insert(0, n);
-          return all;
-        }
-        if (!(m.sizes == metas[k].sizes)) refuse::shapes_do_not_match("scan (a carried value before and after a step)", metas[k].sizes, m.sizes);
-        if (m.type != metas[k].type) refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(m.type));
-        return metas[k];
+        if (k < carried) return metas[k];
+        meta all = m;
+        all.sizes.insert(0, n);
+        return all;
       },
       shapes);
+  attributes const how(dims{carried, scanned, op.reverse, op.end.counted}, dims{n, static_cast<int>(after.size()) > carried});
   int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
-  int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
+  int id = -1;
+  if constexpr (Op::end_is_open) {
+    graph_builder condition(&outer);
+    auto const [go] = detail::trace_into(condition, op.end.condition, metas, std::index_sequence_for<X...>{});
+    condition.close();
+    if (go.type != dtype::bool_ || go.sizes.n) refuse::argument_is_invalid(Tag::op_name, "the condition must give one bool");
+    id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step, &condition);
+  } else {
+    id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step);
+  }
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);
 }
@@ -14244,7 +14547,7 @@ struct custom_pull {
     for (int k = 0; k < s.size(); ++k) {
       auto const at = static_cast<std::size_t>(k);
       if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
-      else if (s[k].defined() && version_of(s[k]) != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
+      else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
       if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
       int const r = result_of[at];
       if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
@@ -14317,7 +14620,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
   std::vector<std::uint32_t> versions;
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
-    versions.push_back(s.defined() ? version_of(s) : 0);
+    versions.push_back(s.defined() ? s.writes() : 0);
     if (!E) continue;
     refuse_inference(s, f->name());
     int from = custom_pull<T>::intermediate;
@@ -14613,12 +14916,8 @@ public:
   }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override {
     auto filled = filled_context(c);
-    boxed_args const r = [&]<std::size_t... K>(std::index_sequence<K...>) -> boxed_args {
-      int k = 0;
-      auto const d = with_tensors(args_, [&](tensor const&) { return t[k++]; }, none);
-      if constexpr (requires { D::jvp(filled, std::get<K>(d)...); }) return boxed_results(D::jvp(filled, std::get<K>(d)...));
-      else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
-    }(all{});
+    int k = 0;
+    boxed_args const r = tangents(filled, with_tensors(args_, [&](tensor const&) { return t[k++]; }, none), all{});
     if (r.size() != static_cast<int>(results))
       throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " + std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results").c_str());
     return r;
@@ -14642,6 +14941,12 @@ public:
   }
 
 private:
+  /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)
+  template <class C, class T, std::size_t... K>
+  static boxed_args tangents(C& filled, T const& t, std::index_sequence<K...>) {
+    if constexpr (requires { D::jvp(filled, std::get<K>(t)...); }) return boxed_results(D::jvp(filled, std::get<K>(t)...));
+    else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
+  }
   /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
   template <class F, class... Other>
   static auto with_tensors(std::tuple<X...> const& x, F const& f, Other const&... other) {
@@ -15161,7 +15466,7 @@ struct checkpointed_call final : checkpoint_region {
   std::tuple<X...> args;
   std::vector<std::uint32_t> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
-    tensors([&](tensor const& t) { versions.push_back(version_of(t)); });
+    tensors([&](tensor const& t) { versions.push_back(t.writes()); });
   }
   template <class G>
   void tensors(G const& g) const {
@@ -15174,7 +15479,7 @@ struct checkpointed_call final : checkpoint_region {
   void run_again() override {
     std::size_t k = 0;
     tensors([&](tensor const& t) {
-      if (std::uint32_t const v = versions[k++]; version_of(t) != v) refuse_stale(t, "checkpoint", v);
+      if (std::uint32_t const v = versions[k++]; t.writes() != v) refuse_stale(t, "checkpoint", v);
     });
     if constexpr (requires { contexts.again.start(); }) contexts.again.start();
     context_guard<decltype(contexts.again)> const on(contexts.again);
@@ -15491,7 +15796,7 @@ struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     tensor y = op(x);
-    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), version_of(y)});
+    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), y.writes()});
     return y;
   }
 };
@@ -15507,7 +15812,7 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
     if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
       throw autograd_error((std::string("varve: selective_checkpoint: ") + op.name() + " was not called at this place in the forward pass; the function must do the same each time").c_str());
     auto const& r = kept->all[kept->next++];
-    if (version_of(r.value) != r.version) refuse_stale(r.value, op.name(), r.version);
+    if (r.value.writes() != r.version) refuse_stale(r.value, op.name(), r.version);
     return r.value.alias();
   }
 };
@@ -15618,83 +15923,6 @@ auto carry(F f) {
 
 } // namespace varve
 
-// ---- varve/graph/equal.hpp
-namespace varve {
-
-namespace detail {
-/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
-struct matching {
-  graph_view const &a, &b;
-  list<int> to, from, todo{};
-
-  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
-
-  /// Takes two nodes for one; false when one of them has another partner already.
-  constexpr bool pair(int x, int y) {
-    int &p = to[x], &q = from[y];
-    if (p >= 0 || q >= 0) return p == y && q == x;
-    p = y, q = x;
-    todo.push_back(x);
-    return true;
-  }
-  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
-    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
-  }
-  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
-
-  /// Two nodes without what they are computed from, which is paired.
-  constexpr bool alike(node const& x, node const& y) {
-    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
-    if (is_array_constant(x)) {
-      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
-      for (index_t e = 0; e < numel(x.out.sizes); ++e)
-        if (!same_bits(p[e], q[e])) return false;
-    } else if (!same_bits(x.value, y.value)) {
-      return false;
-    }
-    for (int k = 0; k < x.count; ++k)
-      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
-    for (int k = 0; k < x.regions_count; ++k)
-      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
-    return true;
-  }
-  constexpr bool functions(region const& f, region const& g) {
-    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
-    for (int k = 0; k < f.inputs; ++k)
-      if (!pair(f.node_first + k, g.node_first + k)) return false;
-    for (int k = 0; k < f.result_count; ++k)
-      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
-    return true;
-  }
-  constexpr bool follow() {
-    while (!todo.empty()) {
-      int const x = todo.back();
-      todo.pop_back();
-      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
-    }
-    return true;
-  }
-};
-} // namespace detail
-
-/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
-/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
-/// compared in their order. Linear in the size of the graphs.
-constexpr bool equal(graph_view const& g, graph_view const& h) {
-  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
-  detail::matching m(g, h);
-  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
-  if (!m.follow()) return false;
-  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
-    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
-    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
-    if (x == 0 || y == 0) return x == y;
-    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
-  }
-}
-
-} // namespace varve
-
 // ---- varve/graph/known.hpp
 namespace varve {
 
@@ -15715,11 +15943,11 @@ inline constexpr known_name known_pointwise[] = {
     {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
     {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
     {"ne", known::cheap}};
-/// `clone` and `detach` are expansions that expand nothing.
+/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
 inline constexpr known_name known_others[] = {
     {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
     {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"scan", known::scan}, {"getitem", known::getitem},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
@@ -15764,6 +15992,103 @@ constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat;
 
 } // namespace varve
 
+// ---- varve/graph/rewrite.hpp
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+  }
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node n, int const* in) {
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node n) {
+    int const first = n.first;
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/graph/as_traced.hpp
+namespace varve {
+
+/// The same graph as the tracer of static values would have written it, which is what planning expects: every conversion of an elementwise operator's operands is a `to` (tensors
+/// convert inside of their operators, so that `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes.
+/// (A template only to cost nothing unless used.)
+template <class = void>
+graph as_traced(graph const& g) {
+  rewriter w(g);
+  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
+  auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
+    node nd;
+    nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
+    return w.append(nd, &in);
+  };
+  auto converted = [&](int n, dtype wanted) {
+    meta const m = w.to.nodes[n].out;
+    return m.type == wanted ? n : write(&handle<to_t>, attributes(dims{static_cast<index_t>(wanted)}), {wanted, m.sizes}, n);
+  };
+  auto each = [&](int n) {
+    node const& nd = g.nodes[n];
+    number[n] = nd.op->kind == op_kind::constant && nd.out.sizes.n == 0;
+    if (nd.op == &handle<full_t>) {
+      int const v = converted(w.operand(nd, 0), nd.out.type);
+      return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
+    }
+    if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
+    op_table const* const table = ops::find(nd.op->name);
+    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    meta x[2];
+    number[n] = 1;
+    for (int k = 0; k < nd.count; ++k) {
+      int const from = g.edges[nd.first + k];
+      number[n] = number[n] && number[from];
+      if (k < conditions || k - conditions > 1) continue;
+      x[k - conditions] = g.nodes[from].out;
+      x[k - conditions].number = number[from] != 0;
+    }
+    dtype type = nd.out.type; // of comparisons it says nothing
+    if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
+    int in[4];
+    for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);
+    return w.append(nd, in);
+  };
+  return w.run(each, [] {});
+}
+
+} // namespace varve
+
 // ---- varve/graph/program.hpp
 /// @file
 /// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
@@ -15779,6 +16104,7 @@ struct buffer {
   dtype type;
   index_t number;
   index_t elements;
+  int node; // of the graph; -1: of none
 };
 
 /// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
@@ -15820,8 +16146,9 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
+  int node; // of the graph
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
@@ -15866,7 +16193,7 @@ struct block {
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-/// `scan`: likewise without a predicate; behind the results come second buffers of what is carried.
+/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
 struct stage {
   stage_kind kind;
   int number;
@@ -15879,9 +16206,11 @@ inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
   known what = known::other;
+  op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
+  int condition = -1;                        // ... and its condition, when it has one, this
 };
 
 /// A planned graph while it is being made.
@@ -15944,6 +16273,86 @@ private:
     for (T const& x : from) *to++ = x;
   }
 };
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_body.hpp
+/// @file
+/// A loop nest of a program made ready to run block by block: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache.
+namespace varve::loop {
+
+/// How the addresses of an access go through one block.
+struct block_access {
+  int buffer;
+  int itemsize;
+  index_t offset;
+  index_t stride[max_rank];
+  /// The elements of a block are the first `period` ones again and again, and those follow one another. `all`: they all do; 0: there is no such period.
+  index_t period;
+  bool all;
+  /// Every block sees the same elements.
+  bool once;
+};
+
+/// Where the elements of one block of a value are.
+struct block_value {
+  enum class place : unsigned char { memory, scratch, constant } where;
+  dtype type;
+  int access = -1;   // memory: where it is read from, or written to; scratch: where it is copied from
+  index_t byte = 0;  // in the scratch memory or among the constants, per element of a block
+  double number = 0; // of a constant
+};
+
+/// One kernel call per block, or the copying of elements that do not follow one another (`copy`), or an affine function of the loop indices (`index`).
+struct block_step {
+  enum class kind : unsigned char { call, copy, index } what;
+  kernel::loop f;
+  int out;
+  int access; // of `copy` and `index`
+  int count;
+  int in[4];
+};
+
+/// What is left behind of a block: written by the step that computes it (`value` is -1), stored, or folded into memory.
+struct block_sink {
+  sink_kind kind;
+  int value;
+  int access;
+  bool clear; // the memory holds nothing yet
+  kernel::detail::reducer fold;
+};
+
+/// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at a time.
+struct block_body {
+  int rank = 0, tile = 0;
+  index_t extent[max_rank]{};
+  index_t chunk = 1, inner = 1; // `inner`: elements in one round
+  index_t block = 0;            // elements that a block has room for
+  index_t scratch = 0;          // bytes, with the table of addresses in front
+  std::vector<block_access> accesses;
+  std::vector<block_value> values;
+  std::vector<block_step> steps;
+  std::vector<block_sink> sinks;
+  tensor constants; // blocks of equal elements
+};
+
+/// Calls `f(first element in the block, address relative to the block's, elements)` for each row of a block of `chunk` rounds.
+template <class F>
+void for_each_row(block_body const& b, index_t chunk, block_access const& a, F const& f) {
+  int const last = b.rank - 1;
+  auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
+  index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
+  index_t i[max_rank]{}, at = 0;
+  for (index_t k = 0; k < rows; ++k) {
+    f(k * row, at, row);
+    for (int l = last - 1; l >= b.tile; --l) {
+      at += a.stride[l];
+      if (++i[l] < extent(l)) break;
+      at -= a.stride[l] * i[l];
+      i[l] = 0;
+    }
+  }
+}
 
 } // namespace varve::loop
 
@@ -16296,6 +16705,445 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
 }
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_kernel.hpp
+/// @file
+/// The arithmetic that planning makes of operators, as kernels over blocks of elements. Operators themselves bring their own kernels (`op_table::pointwise`).
+/// All is templates, so that a program which runs no graph contains none of it.
+namespace varve::loop {
+
+/// What a block is combined by.
+enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
+
+namespace detail {
+template <block_op Op>
+struct block_functor {
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b) const
+    requires(Op <= block_op::least)
+  {
+    if constexpr (Op == block_op::add) return kernel::add(a, b);
+    else if constexpr (Op == block_op::sub) return kernel::sub(a, b);
+    else if constexpr (Op == block_op::mul) return kernel::mul(a, b);
+    else if constexpr (Op == block_op::greatest) return kernel::maximum(a, b);
+    else return kernel::minimum(a, b);
+  }
+  template <class V>
+  VARVE_INLINE bool operator()(V const& a, V const& b) const
+    requires(Op == block_op::equal)
+  {
+    return a == b;
+  }
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b, V const& c) const
+    requires(Op == block_op::fma || Op == block_op::fnma)
+  {
+    if constexpr (Op == block_op::fma) return detail::multiply_add(a, b, c);
+    else return detail::subtract_product(a, b, c);
+  }
+};
+template <block_op Op, class T>
+constexpr kernel::loop block_kernel() {
+  if constexpr (Op == block_op::fma || Op == block_op::fnma) {
+    if constexpr (std::is_floating_point_v<T>) return &kernel::contiguous<T, T, block_functor<Op>, 3>;
+    else return nullptr;
+  } else if constexpr (Op == block_op::equal) {
+    if constexpr (std::is_same_v<T, std::int64_t>) return &kernel::contiguous<bool, T, block_functor<Op>, 2>;
+    else return nullptr;
+  } else {
+    return &kernel::contiguous<T, T, block_functor<Op>, 2>;
+  }
+}
+} // namespace detail
+
+/// The kernel of `op` on blocks of dtype `t`. `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+template <class = void>
+VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
+  return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
+    switch (op) {
+    case block_op::add: return detail::block_kernel<block_op::add, T>();
+    case block_op::sub: return detail::block_kernel<block_op::sub, T>();
+    case block_op::mul: return detail::block_kernel<block_op::mul, T>();
+    case block_op::greatest: return detail::block_kernel<block_op::greatest, T>();
+    case block_op::least: return detail::block_kernel<block_op::least, T>();
+    case block_op::fma: return detail::block_kernel<block_op::fma, T>();
+    case block_op::fnma: return detail::block_kernel<block_op::fnma, T>();
+    default: return detail::block_kernel<block_op::equal, T>();
+    }
+  });
+}
+
+/// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
+template <class = void>
+VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
+  return on_dtype(t, "fuse", [kind]<class T>() {
+    if (kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+    if (kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+    return kernel::detail::make_reducer<kernel::sum_fold, T>();
+  });
+}
+
+/// Fills `n` elements of dtype `t` with a number.
+template <class = void>
+VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
+  on_dtype(t, "fuse", [&]<class T>() {
+    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
+  });
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_plan.hpp
+namespace varve::loop {
+
+/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here, and operators compute by the very kernels that tensors use.
+/// Errors: `missing_rule` when an operator is not known for tensors. Work is linear in the steps. (A template only to cost nothing unless used.)
+template <class = void>
+class block_planner {
+public:
+  static block_body plan(program const& p, body const& b) {
+    for (index_t room = most_elements;; room /= 2) {
+      block_planner planner(p, b, room);
+      planner.build();
+      if (planner.r.scratch <= most_bytes || room <= 64) return std::move(planner.r);
+    }
+  }
+
+private:
+  static constexpr index_t most_elements = 512, most_bytes = 16384;
+  using place = block_value::place;
+  program const& p;
+  body const& b;
+  block_body r;
+  int order[max_rank]{};
+  std::vector<int> fixed, now;
+
+  block_planner(program const& program_, body const& body_, index_t room) : p(program_), b(body_) {
+    r.rank = b.rank;
+    for (int l = 0; l < b.rank; ++l) order[l] = l;
+    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) move_last(order + b.vector, order + last);
+    for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
+    if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
+    index_t volume = 1;
+    for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
+    if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
+    r.tile = r.rank - 1;
+    while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
+    r.chunk = r.inner ? room / r.inner : 1;
+    if (r.chunk > r.extent[r.tile]) r.chunk = r.extent[r.tile];
+    if (r.chunk < 1) r.chunk = 1;
+    r.block = (r.chunk * r.inner + 15) / 16 * 16;
+  }
+
+  static void move_last(int* from, int* to) {
+    for (; from < to; ++from) std::swap(from[0], from[1]);
+  }
+  int access_of(int number) {
+    access const& from = p.accesses[number];
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
+    int l = r.rank - 1;
+    index_t adjacent = 1;
+    for (; l >= r.tile && (a.stride[l] == adjacent || (l == r.tile ? r.chunk : r.extent[l]) == 1); --l) adjacent *= r.extent[l];
+    a.all = l < r.tile;
+    bool repeats = true;
+    for (int k = r.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    a.period = a.all ? r.chunk * r.inner : repeats ? adjacent : 0;
+    for (int k = 0; k <= r.tile; ++k) a.once = a.once && (a.stride[k] == 0 || r.extent[k] == 1);
+    r.accesses.push_back(a);
+    return static_cast<int>(r.accesses.size()) - 1;
+  }
+  int value(dtype t, place where, int access = -1, double number = 0) {
+    r.values.push_back({where, t, access, 0, number});
+    return static_cast<int>(r.values.size()) - 1;
+  }
+  dtype type(int v) const { return r.values[static_cast<std::size_t>(v)].type; }
+  template <class... In>
+  int call(kernel::loop f, dtype out, In... in) {
+    int const v = value(out, place::scratch);
+    r.steps.push_back({block_step::kind::call, f, v, -1, static_cast<int>(sizeof...(In)), {in...}});
+    return v;
+  }
+  int converted(int v, dtype t) {
+    if (type(v) == t) return v;
+    if (r.values[static_cast<std::size_t>(v)].where == place::constant && t != dtype::bool_ && is_floating(t)) return value(t, place::constant, -1, r.values[static_cast<std::size_t>(v)].number);
+    return call(kernel::convert_loop<>(t, type(v)), t, v);
+  }
+  int combined(block_op op, dtype t, int x, int y) { return call(block_loop<>(op, t), t, converted(x, t), converted(y, t)); }
+  /// c + a b, or c - a b; in one rounding where the dtype has it.
+  int multiplied(block_op op, dtype t, int x, int y, int c) {
+    if (kernel::loop const f = block_loop<>(op, t)) return call(f, t, converted(x, t), converted(y, t), converted(c, t));
+    return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+  }
+  int slot(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
+  int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+
+  int loaded(step const& s) {
+    int const a = access_of(s.access);
+    if (r.accesses[static_cast<std::size_t>(a)].all) return value(s.type, place::memory, a);
+    return filled(block_step::kind::copy, s.type, a);
+  }
+  int filled(block_step::kind what, dtype t, int a) {
+    int const v = value(t, place::scratch, a);
+    r.steps.push_back({what, nullptr, v, a, 0, {}});
+    return v;
+  }
+  int operation(step const& s) {
+    op_table const* const table = ops::find(s.op->name);
+    if (!table || !table->pointwise)
+      throw missing_rule((std::string("varve: fuse: operator ") + s.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    varve::detail::pointwise_info const& f = *table->pointwise;
+    dtype const t = f.comparison ? type(operand(s, s.count - 1)) : s.type;
+    kernel::loop const loop = f.loops[static_cast<int>(t)];
+    if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
+    int const v = value(f.comparison ? dtype::bool_ : t, place::scratch);
+    block_step out{block_step::kind::call, loop, v, -1, s.count, {}};
+    for (int k = 0; k < s.count; ++k) out.in[k] = converted(operand(s, k), t);
+    r.steps.push_back(out);
+    return v;
+  }
+  int computed(step const& s) {
+    auto chain = [&](block_op op) {
+      int v = converted(operand(s, 0), s.type);
+      for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
+      return v;
+    };
+    switch (s.kind) {
+    case step_kind::none: return s.access < 0 ? -1 : loaded(s);
+    case step_kind::load:
+    case step_kind::records: return loaded(s);
+    case step_kind::constant: return value(s.type, place::constant, -1, s.value);
+    case step_kind::index: {
+      if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
+      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access));
+      return converted(call(block_loop<>(block_op::equal, dtype::int64), dtype::bool_, converted(operand(s, 0), dtype::int64), i), s.type);
+    }
+    case step_kind::convert: return converted(operand(s, 0), s.type);
+    case step_kind::sum: return s.count ? chain(block_op::add) : value(s.type, place::constant);
+    case step_kind::greatest: return chain(block_op::greatest);
+    case step_kind::least: return chain(block_op::least);
+    case step_kind::dot: {
+      if (s.count == 0) return value(s.type, place::constant);
+      int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
+      for (int k = 2; k < s.count; k += 2) v = multiplied(block_op::fma, s.type, operand(s, k), operand(s, k + 1), v);
+      return v;
+    }
+    case step_kind::fma:
+    case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
+    default: return operation(s); // op, add, sub, mul, div
+    }
+  }
+  void leave(sink const& s) {
+    int const a = access_of(s.access);
+    dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
+    block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
+    if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
+    if (s.kind == sink_kind::store) {
+      out.value = converted(out.value, t);
+      block_value& v = r.values[static_cast<std::size_t>(out.value)];
+      if (v.where == place::scratch && v.access < 0 && r.accesses[static_cast<std::size_t>(a)].all) v.where = place::memory, v.access = a, out.value = -1;
+    } else {
+      kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
+      if (kernel::reduced_dtype(k, type(out.value)) != t) out.value = converted(out.value, t);
+      out.fold = block_reducer<>(s.kind, type(out.value));
+    }
+    r.sinks.push_back(out);
+  }
+  void build() {
+    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
+    for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
+    for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
+    allocate();
+  }
+  /// Is a value copied for the first block and kept for all?
+  bool lasts(block_value const& v) const { return v.where == place::scratch && v.access >= 0 && r.accesses[static_cast<std::size_t>(v.access)].once; }
+  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
+  void allocate() {
+    int const forever = static_cast<int>(r.steps.size());
+    std::vector<int> last(r.values.size(), -1);
+    for (block_sink const& s : r.sinks)
+      if (s.value >= 0) last[static_cast<std::size_t>(s.value)] = forever;
+    for (std::size_t v = 0; v < r.values.size(); ++v) // written in place
+      if (r.values[v].where == place::memory) last[v] = forever;
+    std::vector<block_step> kept;
+    for (int k = forever - 1; k >= 0; --k) {
+      block_step const& s = r.steps[static_cast<std::size_t>(k)];
+      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      for (int q = 0; q < s.count; ++q) if (int& l = last[static_cast<std::size_t>(s.in[q])]; l < k) l = k;
+    }
+    index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
+    index_t top = 0, constants = 0;
+    std::vector<index_t> free_[9];
+    for (int k = 0; k < forever; ++k) {
+      block_step const& s = r.steps[static_cast<std::size_t>(k)];
+      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      for (int q = 0; q < s.count; ++q) {
+        block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
+        bool again = false;
+        for (int e = 0; e < q; ++e) again = again || s.in[e] == s.in[q];
+        if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
+      }
+      block_value& v = r.values[static_cast<std::size_t>(s.out)];
+      if (v.where == place::scratch) {
+        auto& list = free_[itemsize(v.type)];
+        if (list.empty() || lasts(v)) v.byte = top, top += itemsize(v.type);
+        else v.byte = list.back(), list.pop_back();
+      }
+      kept.push_back(s);
+    }
+    r.steps = std::move(kept);
+    for (std::size_t k = 0; k < r.values.size(); ++k)
+      if (block_value& v = r.values[k]; v.where == place::constant && last[k] >= 0) v.byte = constants, constants += itemsize(v.type);
+    r.scratch = table + top * r.block;
+    r.constants = tensor::empty({constants * r.block}, dtype::uint8);
+    for (std::size_t k = 0; k < r.values.size(); ++k)
+      if (block_value const& v = r.values[k]; v.where == place::constant && last[k] >= 0)
+        fill_elements<>(v.type, static_cast<std::byte*>(r.constants.raw()) + v.byte * r.block, r.block, v.number);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_run.hpp
+namespace varve::loop {
+
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of the program begins, `scratch` has room for `body.scratch` bytes.
+template <class = void>
+class block_runner {
+public:
+  VARVE_NOINLINE static void run(block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    block_runner r{b, buffer, reinterpret_cast<std::byte**>(scratch), scratch};
+    r.start();
+    r.outer(0);
+  }
+
+private:
+  using place = block_value::place;
+  block_body const& b;
+  std::byte* const* buffer;
+  std::byte** at; // of values, in the present block
+  std::byte* scratch;
+  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t chunk = 0;
+  bool first = true;
+
+  block_runner(block_body const& body_, std::byte* const* buffer_, std::byte** at_, std::byte* scratch_) : b(body_), buffer(buffer_), at(at_), scratch(scratch_) {}
+
+  void start() {
+    auto* const blocks = scratch + (b.values.size() * sizeof(void*) + 63) / 64 * 64;
+    auto* const constants = static_cast<std::byte*>(b.constants.raw());
+    for (std::size_t v = 0; v < b.values.size(); ++v) {
+      block_value const& x = b.values[v];
+      at[v] = x.where == place::memory ? nullptr : (x.where == place::constant ? constants : blocks) + x.byte * b.block;
+    }
+    for (block_sink const& s : b.sinks)
+      if (s.clear) clear(s, 0, buffer[access(s.access).buffer] + access(s.access).offset * access(s.access).itemsize);
+  }
+  block_access const& access(int a) const { return b.accesses[static_cast<std::size_t>(a)]; }
+  /// Where the present block of an access begins.
+  std::byte* address(block_access const& a) const {
+    index_t p = a.offset;
+    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    return buffer[a.buffer] + p * a.itemsize;
+  }
+  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(block_sink const& s, int l, std::byte* p) const {
+    block_access const& a = access(s.access);
+    while (l < b.rank && a.stride[l] == 0) ++l;
+    if (l == b.rank) return s.fold.clear(1, p);
+    int last = b.rank - 1;
+    while (a.stride[last] == 0) --last;
+    if (l == last && a.stride[l] == 1) return s.fold.clear(b.extent[l], p);
+    for (index_t k = 0; k < b.extent[l]; ++k) clear(s, l + 1, p + k * a.stride[l] * a.itemsize);
+  }
+  void outer(int l) {
+    if (l < b.tile) {
+      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      return;
+    }
+    if (b.inner == 0) return;
+    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
+      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+      block();
+    }
+  }
+  void block() {
+    index_t const n = chunk * b.inner;
+    for (std::size_t v = 0; v < b.values.size(); ++v)
+      if (b.values[v].where == place::memory) at[v] = address(access(b.values[v].access));
+    for (block_step const& s : b.steps) {
+      if (s.what == block_step::kind::call) {
+        void const* const in[] = {at[s.in[0]], at[s.in[1]], at[s.in[2]], at[s.in[3]]};
+        s.f(static_cast<std::size_t>(n), at[s.out], in);
+      } else if (block_access const& a = access(s.access); s.what == block_step::kind::index) {
+        count(a, b.values[static_cast<std::size_t>(s.out)].type, at[s.out]);
+      } else if (first || !a.once) {
+        copy(a, at[s.out], n);
+      }
+    }
+    for (block_sink const& s : b.sinks) leave(s, n);
+    first = false;
+  }
+  /// Brings the elements of a block together.
+  void copy(block_access const& a, std::byte* to, index_t n) const {
+    std::byte const* const from = address(a);
+    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
+    if (a.period > 1) { // what is there is doubled until it is enough
+      index_t have = a.period < n ? a.period : n;
+      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
+      for (index_t more = 0; have < n; have += more) {
+        more = n - have < have ? n - have : have;
+        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
+      }
+      return;
+    }
+    index_t const step = a.stride[b.rank - 1] * a.itemsize;
+    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
+    });
+  }
+  /// The affine function of the loop indices that an access is.
+  void count(block_access const& a, dtype t, std::byte* to) const {
+    index_t start = a.offset;
+    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
+    index_t const step = a.stride[b.rank - 1];
+    on_dtype(t, "fuse", [&]<class T>() {
+      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
+      });
+    });
+  }
+  /// Stores a block, or folds it into memory.
+  void leave(block_sink const& s, index_t n) const {
+    if (s.value < 0) return;
+    block_access const& a = access(s.access);
+    std::byte const* const x = at[s.value];
+    std::byte* const to = address(a);
+    index_t const step = a.stride[b.rank - 1];
+    if (s.kind == sink_kind::store) {
+      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
+      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize);
+      });
+      return;
+    }
+    if (a.all) return s.fold.columns(1, n, n, x, to);
+    if (a.period == 1) return s.fold.row(n, x, to);
+    if (a.period > 1) return s.fold.columns(n / a.period, a.period, a.period, x, to);
+    int const size = itemsize(b.values[static_cast<std::size_t>(s.value)].type);
+    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      std::byte const* const from = x + element * size;
+      std::byte* const here = to + p * a.itemsize;
+      if (step == 0) s.fold.row(row, from, here);
+      else if (step == 1) s.fold.columns(1, row, row, from, here);
+      else
+        for (index_t k = 0; k < row; ++k) s.fold.row(1, from + k * size, here + k * step * a.itemsize);
+    });
+  }
+};
 
 } // namespace varve::loop
 
@@ -17134,7 +17982,7 @@ private:
   static VARVE_INLINE T across(V const& x) {
     if constexpr (!kernel::is_batch<V>) return x;
     else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_lanes<T>(x, [](T p, T q) { return merge<S>(p, q); });
+    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
   }
   /// `x` in the lanes that count, `old` in the others.
   template <class M, bool Apply>
@@ -17150,54 +17998,6 @@ private:
 };
 
 } // namespace varve::loop
-
-// ---- varve/graph/rewrite.hpp
-namespace varve {
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
-  }
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node n, int const* in) {
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node n) {
-    int const first = n.first;
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
-    if (is_array_constant(n)) detail::take_constants(to, from, n);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
-
-} // namespace varve
 
 // ---- varve/graph/cse.hpp
 namespace varve {
@@ -17280,6 +18080,7 @@ struct folder {
   graph const& g;
   rewriter w;
   list<known> what;       // of the old nodes
+  list<int> uses{};       // of the old nodes
   list<known> made{};     // of the new nodes
   list<char> splat{};     // every element of the new node is `value`
   list<double> value{};
@@ -17287,6 +18088,9 @@ struct folder {
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
   constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+    uses.assign(g.nodes.size(), 0);
+    for (int e : g.edges) ++uses[static_cast<std::size_t>(e)];
+    for (int r : g.results) ++uses[static_cast<std::size_t>(r)];
     for (std::size_t n = 0; n < what.size(); ++n) {
       if (what[n] == known::add) add_ = g.nodes[n].op;
       if (what[n] == known::sub) sub_ = g.nodes[n].op;
@@ -17335,8 +18139,15 @@ struct folder {
     return same;
   }
   constexpr int negated(node nd, int a) {
+    if (kind(a) == known::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
+  }
+  /// Whether a permutation exchanges the last two axes.
+  static constexpr bool swaps(dims const& p) {
+    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
+    return r;
   }
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
@@ -17426,6 +18237,8 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
   if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
@@ -17456,6 +18269,14 @@ constexpr int folder::view(node nd, known k, int const* in) {
     bool same = true;
     for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
     if (same) return from;
+    int const old = g.edges[static_cast<std::size_t>(nd.first)];
+    if (what[static_cast<std::size_t>(old)] == known::mm && kind(a) == known::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+      int const factors[] = {input(from, 1), input(from, 0)};
+      node product = at(from);
+      product.out = nd.out;
+      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
+      return add(product, factors, known::mm);
+    }
     if (from == a) return -1;
     nd.at = attributes(perm);
     return add(nd, &from, k);
@@ -17505,10 +18326,7 @@ constexpr int folder::visit(int n) {
     for (int e = 0; e < 2; ++e) {
       int& o = in[static_cast<std::size_t>(e)];
       if (kind(o) != known::permute) continue;
-      dims const& p = at(o).at[0];
-      bool swaps = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-      for (int d = 0; d + 2 < p.n; ++d) swaps = swaps && p[d] == d;
-      if (!swaps) continue;
+      if (!swaps(at(o).at[0])) continue;
       o = input(o, 0);
       flags[e] = !flags[e];
     }
@@ -18018,13 +18836,32 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
-constexpr lane lanes_for(unfolding const& u) {
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
+/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false;
-  for (instance const& i : u.all) {
+  auto resolved = [&](int i) {
+    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
+    return i;
+  };
+  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
+  auto needs = [&](int k) {
+    int const i = resolved(k);
+    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
+  };
+  for (std::size_t k = 0; k < u.all.size(); ++k) {
+    instance const& i = u.all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = u.f.g.nodes[i.node].out.type;
-    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
+    dtype const t = type(static_cast<int>(k));
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    if (i.as != instance::form::value || is_one_hot(i)) continue;
+    integers |= is_integer(t);
+    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
+  }
+  for (root const& r : roots) {
+    needs(r.a);
+    if (r.product) needs(r.b);
   }
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
@@ -18067,7 +18904,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
-  b.type = detail::lanes_for(u);
+  b.type = detail::lanes_for(u, roots);
 
   // Affine addresses over the iteration space: loads first, then sinks.
   list<access> acc;
@@ -18158,7 +18995,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4;
+    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;
@@ -18223,7 +19060,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = static_cast<int>(varying.size());
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
@@ -18246,7 +19083,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
     step s = blank_step;
-    s.type = nd.out.type, s.wide = b.type == lane::wide;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
@@ -18344,8 +19181,40 @@ namespace varve::loop {
 /// A node that a loop computes, or a copy of its value.
 struct member {
   int node;
-  int copy_to; // result buffer of a copy, -1 for the node's own
+  int copy_to;          // result buffer of a copy, -1 for the node's own
+  index_t offset = 0;   // where the copy begins in it
+  dims strides{};       // and how it goes on, per axis of the node
 };
+
+/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
+constexpr void spread(graph const& g, list<known> const& what, list<int> const& uses, member const& m, list<member>& copies) {
+  node const& nd = g.nodes[m.node];
+  auto operand = [&](int k) { return g.edges[nd.first + k]; };
+  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
+  known const k = what[m.node];
+  if (uses[m.node] == 1 && k == known::cat) {
+    member part = m;
+    for (int e = 0; e < nd.count; ++e) {
+      part.node = operand(e);
+      spread(g, what, uses, part, copies);
+      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
+    }
+  } else if (uses[m.node] == 1 && k == known::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
+    member whole{operand(0), m.copy_to, m.offset, {}};
+    int at = 0;
+    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
+      while (s != 1 && nd.out.sizes[at] == 1) ++at;
+      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
+    }
+    spread(g, what, uses, whole, copies);
+  } else if (uses[m.node] == 1 && k == known::permute) {
+    member whole{operand(0), m.copy_to, m.offset, m.strides};
+    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
+    spread(g, what, uses, whole, copies);
+  } else {
+    copies.push_back(m);
+  }
+}
 
 /// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
 constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
@@ -18355,7 +19224,8 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
   root r;
   r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
-  dims const out = contiguous_strides(nd.out.sizes);
+  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
+  r.at.offset = m.offset;
   if (kind == role::inlined || kind == role::source) {
     unfolding::identity(nd.out.sizes, map);
     r.a = u.demand(m.node, map);
@@ -18426,6 +19296,9 @@ public:
     std::size_t const n = g.nodes.size();
     stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
     for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
+    uses.assign(n, 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
   }
   constexpr program run() {
     results();
@@ -18456,7 +19329,7 @@ private:
   list<known> what;
   role_table roles;
   list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{};
+  list<int> group{}, buffer_of{}, uses{};
   list<member> copies{};
   list<one_group> groups{};
   program p{};
@@ -18471,11 +19344,11 @@ private:
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   /// The buffer of an array constant.
@@ -18494,7 +19367,9 @@ private:
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
+      dims const all = contiguous_strides(g.nodes[n].out.sizes);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
+      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -18602,7 +19477,7 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  /// A branch, whose operand 0 is the predicate, or a scan.
+  /// A branch, whose operand 0 is the predicate, or a loop.
   constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
@@ -18613,7 +19488,8 @@ private:
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
+    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
     for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
@@ -18635,7 +19511,7 @@ private:
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
     for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
     s.out = buffer_of[n];
@@ -18690,10 +19566,7 @@ struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
     graph const g = optimize(traced);
-    graph out;
-    varve::detail::append(out, g, R, R + 1, 0);
-    varve::detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0); // keeps the numbers of branches within
-    return out;
+    return function_of(g, R);
   }
 };
 
@@ -18710,12 +19583,13 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 } // namespace detail
 
 namespace detail {
-/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
+  constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
   constexpr index_t n = c.at[1][0];
   using sub = compiled<region_of<typename P::make, c.region>>;
   constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
@@ -18724,15 +19598,45 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if constexpr (n % 2) std::swap(here, there); // the last step leaves it where it is wanted
+  if constexpr (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
-  for (index_t k = 0; k < n; ++k) {
-    index_t const row = c.at[0][2] ? n - 1 - k : k;
+  index_t steps = n;
+  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
+  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
+    if constexpr (open) {
+      using condition = compiled<region_of<typename P::make, c.condition>>;
+      bool* const go = address<P, s.in[0]>(mem);
+      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return *go;
+    } else {
+      return k < steps;
+    }
+  };
+  auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
+    index_t const row = c.at[0][2] ? steps - 1 - k : k;
     loop::run<sub, sizeof...(A), sizeof...(Q)>(
-        {{(A < carried ? here[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
-         {(Q < carried ? there[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+        {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+         {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
-    std::swap(here, there);
+  };
+  index_t k = 0;
+  if constexpr (open || counted) { // written twice: with places that are constants what is carried may stay in registers
+    while (goes_on(here, k)) {
+      step(here, there, k++);
+      if (!goes_on(there, k)) break;
+      step(there, here, k++);
+    }
+    if (k % 2) std::swap(here, there);
+  } else {
+    for (; k < n; ++k) {
+      step(here, there, k);
+      std::swap(here, there);
+    }
+  }
+  if constexpr (open || counted) {
+    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);
+    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
   }
 }
 } // namespace detail
@@ -19288,6 +20192,418 @@ constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t
 
 } // namespace varve
 
+// ---- varve/graph/fuse_graph.hpp
+/// @file
+/// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by kernels that exist.
+namespace varve {
+namespace loop {
+
+/// A planned graph ready to run. Immutable, so that threads may share it.
+struct prepared {
+  program p;
+  list<meta> arguments;
+  std::vector<block_body> bodies;
+  std::vector<tensor> tables;                       // of array constants, by buffer
+  std::vector<op_table const*> operators;           // of calls
+  std::vector<std::unique_ptr<prepared>> functions; // by region
+  index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
+};
+
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for symbolic sizes and in-place operators.
+template <class = void>
+VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
+  auto r = std::make_unique<prepared>();
+  r->p = plan(g);
+  program const& p = r->p;
+  for (int k = 0; k < g.regions[0].inputs; ++k) r->arguments.push_back(g.nodes[k].out);
+  index_t hungriest = 0;
+  for (body const& b : p.bodies) {
+    r->bodies.push_back(block_planner<>::plan(p, b));
+    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
+  }
+  r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
+  r->tables.resize(p.buffers.size());
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer const& b = p.buffers[k];
+    if (b.where != place::constant) continue;
+    tensor const t = r->tables[k] = tensor::empty({b.elements}, b.type);
+    on_dtype(b.type, "fuse", [&]<class T>() {
+      for (index_t e = 0; e < b.elements; ++e) static_cast<T*>(t.raw())[e] = kernel::cast<T>(p.constants[b.number + e]);
+    });
+  }
+  r->operators.resize(p.calls.size());
+  r->functions.resize(g.regions.size());
+  for (stage const& s : p.stages) {
+    if (s.kind == stage_kind::loops || s.kind == stage_kind::fill || s.kind == stage_kind::matmul) continue;
+    call_info const& c = p.calls[s.number];
+    if (s.kind == stage_kind::call) {
+      if (c.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.op->name + " has more than three operands; call it outside of the fused function").c_str());
+      op_table const* const table = ops::find(c.op->name);
+      if (!table || !table->eval)
+        throw missing_rule((std::string("varve: fuse: operator ") + c.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+      r->operators[static_cast<std::size_t>(s.number)] = table;
+    } else {
+      auto const add = [&](int region) { r->functions[static_cast<std::size_t>(region)] = prepare(function_of(g, region)); };
+      add(c.region);
+      if (s.kind == stage_kind::branch) add(c.region + 1);
+      if (c.condition >= 0) add(c.condition);
+    }
+  }
+  return r;
+}
+
+/// Runs a prepared program on the addresses of its arguments and results.
+template <class = void>
+class program_runner {
+public:
+  static void run(prepared const& r, std::byte* const* arguments, std::byte* const* results) {
+    constexpr index_t usual = 1 << 15;
+    if (r.scratch <= usual) {
+      alignas(64) std::byte memory[usual];
+      program_runner{r, arguments, results, memory}.stages();
+    } else {
+      tensor const memory = tensor::empty({r.scratch}, dtype::uint8);
+      program_runner{r, arguments, results, static_cast<std::byte*>(memory.raw())}.stages();
+    }
+  }
+
+private:
+  prepared const& r;
+  program const& p;
+  std::byte* const* arguments;
+  std::byte* const* results;
+  std::byte *arena, *scratch;
+  static constexpr std::size_t usual_buffers = 32;
+  std::byte* few[usual_buffers];
+  std::unique_ptr<std::byte*[]> many;
+  std::byte** at = few;
+
+  program_runner(prepared const& r_, std::byte* const* arguments_, std::byte* const* results_, std::byte* memory)
+      : r(r_), p(r_.p), arguments(arguments_), results(results_), arena(memory), scratch(memory + (p.workspace + 63) / 64 * 64) {
+    if (p.buffers.size() > usual_buffers) many = std::make_unique<std::byte*[]>(p.buffers.size()), at = many.get();
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      buffer const& b = p.buffers[k];
+      at[k] = b.where == place::argument ? arguments[b.number] : b.where == place::result ? results[b.number] : b.where == place::constant ? static_cast<std::byte*>(r.tables[k].raw()) : arena + b.number;
+    }
+  }
+  void stages() {
+    for (stage const& s : p.stages) {
+      if (s.kind == stage_kind::loops) block_runner<>::run(r.bodies[static_cast<std::size_t>(s.number)], at, scratch);
+      else if (s.kind == stage_kind::fill) fill(s);
+      else if (s.kind == stage_kind::matmul) multiply(s, p.calls[s.number]);
+      else if (s.kind == stage_kind::call) call(s, p.calls[s.number]);
+      else if (s.kind == stage_kind::branch) branch(s, p.calls[s.number]);
+      else scan(s, p.calls[s.number]);
+    }
+  }
+  void fill(stage const& s) {
+    buffer const& b = p.buffers[s.out];
+    block_reducer<>(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, b.type).clear(b.elements, at[s.out]);
+  }
+  void multiply(stage const& s, call_info const& c) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {at[s.in[0]] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {at[s.in[1]] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {at[s.out] + e * m * n * size, n, 1});
+  }
+  void call(stage const& s, call_info const& c) {
+    boxed_args in;
+    for (int k = 0; k < c.operands; ++k) in.push_back(tensor::from_blob(at[s.in[k]], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = r.operators[static_cast<std::size_t>(s.number)]->eval(c.at, in);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(at[s.out]), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+  }
+  std::vector<std::byte*> addresses(int first, int count) const {
+    std::vector<std::byte*> v;
+    for (int k = 0; k < count; ++k) v.push_back(at[p.slots[first + k]]);
+    return v;
+  }
+  void branch(stage const& s, call_info const& c) {
+    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
+    run(*r.functions[static_cast<std::size_t>(c.region + (chosen ? 0 : 1))], addresses(s.in[1], c.operands).data(), addresses(s.in[2], c.results).data());
+  }
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  void scan(stage const& s, call_info const& c) {
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
+    index_t const n = c.at[1][0];
+    auto bytes = [&](int slot) { return static_cast<std::size_t>(p.buffers[p.slots[slot]].elements * itemsize(p.buffers[p.slots[slot]].type)); };
+    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
+    std::vector<std::byte*> in = addresses(s.in[1], c.operands), out = addresses(s.in[2], c.results), here(out.begin(), out.begin() + carried), there = addresses(s.in[2] + c.results, carried);
+    std::vector<std::byte*> const from = in, to = out;
+    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+    for (int k = 0; k < carried; ++k) std::memcpy(here[static_cast<std::size_t>(k)], from[static_cast<std::size_t>(k)], bytes(s.in[1] + k));
+    index_t steps = n;
+    if (counted) on_dtype(p.buffers[p.slots[s.in[1] + walked]].type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from[static_cast<std::size_t>(walked)])); });
+    auto goes_on = [&](index_t step) {
+      if (!open) return step < steps;
+      in = from;
+      for (std::size_t k = 0; k < here.size(); ++k) in[k] = here[k];
+      run(*r.functions[static_cast<std::size_t>(c.condition)], in.data(), &at[s.in[0]]);
+      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
+      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return go;
+    };
+    index_t step = 0;
+    for (; goes_on(step); ++step) {
+      index_t const row = c.at[0][2] ? steps - 1 - step : step;
+      for (int k = 0; k < walked; ++k) in[static_cast<std::size_t>(k)] = k < carried ? here[static_cast<std::size_t>(k)] : from[static_cast<std::size_t>(k)] + row * row_bytes(s.in[1] + k);
+      for (int k = 0; k < c.results; ++k) out[static_cast<std::size_t>(k)] = k < carried ? there[static_cast<std::size_t>(k)] : to[static_cast<std::size_t>(k)] + row * row_bytes(s.in[2] + k);
+      run(*r.functions[static_cast<std::size_t>(c.region)], in.data(), out.data());
+      std::swap(here, there);
+    }
+    if (!open && !counted) return;
+    for (int k = 0; k < carried; ++k)
+      if (here[static_cast<std::size_t>(k)] != to[static_cast<std::size_t>(k)]) std::memcpy(to[static_cast<std::size_t>(k)], here[static_cast<std::size_t>(k)], bytes(s.in[2] + k));
+    for (int k = carried; k < c.results; ++k) std::memset(to[static_cast<std::size_t>(k)] + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
+  }
+};
+
+} // namespace loop
+
+/// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
+class fused_graph {
+public:
+  explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
+  /// dtypes and sizes of the arguments and of the results.
+  list<meta> const& arguments() const { return plan_->arguments; }
+  list<meta> const& results() const { return plan_->p.results; }
+  /// What the planner made of the graph.
+  loop::program const& program() const { return plan_->p; }
+  /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
+  /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
+  template <class T = tensor>
+  boxed_args operator()(boxed_args const& x) const {
+    if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
+    std::vector<std::byte*> in, out;
+    boxed_args kept, y;
+    for (int k = 0; k < x.size(); ++k) {
+      loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
+      if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
+      in.push_back(static_cast<std::byte*>((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw()));
+    }
+    for (meta const& m : results()) {
+      y.push_back(T::empty(m.sizes, m.type));
+      out.push_back(static_cast<std::byte*>(y[y.size() - 1].raw()));
+    }
+    loop::program_runner<>::run(*plan_, in.data(), out.data());
+    return y;
+  }
+
+private:
+  std::shared_ptr<loop::prepared const> plan_;
+};
+
+/// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
+/// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
+/// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
+/// Errors: `value_error` for symbolic sizes and in-place operators, `missing_rule` for operators that tensors do not know.
+template <class G>
+  requires std::is_same_v<G, graph>
+fused_graph fuse(G const& g) {
+  for (node const& n : g) {
+    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("fuse", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  }
+  G const typed = as_traced<>(g);
+  G const better = optimize(typed);
+  return fused_graph(loop::prepare<>(better));
+}
+
+} // namespace varve
+
+// ---- varve/graph/compile.hpp
+namespace varve {
+
+namespace detail {
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !(t.requires_grad() && is_grad_enabled());
+}
+/// What a trace depends on of an argument.
+inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
+} // namespace detail
+
+/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see `compile`. Threads may share it; copies share what was made.
+template <class F>
+class compiled_function {
+public:
+  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
+
+  template <class... X>
+    requires(std::is_same_v<X, tensor> && ...)
+  auto operator()(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    std::shared_ptr<version const> v = find(x...);
+    if (!v) v = trace<Y>(x...);
+    for (auto const& t : v->captured)
+      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args in(x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    boxed_args const y = v->run(in);
+    int k = 0;
+    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+  }
+  /// Traces and plans for these arguments without running the program.
+  template <class... X>
+  void prepare(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!find(x...)) (void)trace<Y>(x...);
+  }
+  /// For how many sets of dtypes and sizes a program was made.
+  std::size_t versions() const {
+    detail::spin_lock::held const on(made_->lock);
+    return made_->all.size();
+  }
+
+private:
+  struct version {
+    std::vector<meta> arguments;
+    boxed_args captured;
+    fused_graph run;
+    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+  };
+  struct cache {
+    detail::spin_lock lock;
+    std::vector<std::shared_ptr<version const>> all;
+  };
+
+  template <class... X>
+  static bool fits(version const& v, X const&... x) {
+    if (v.arguments.size() != sizeof...(X)) return false;
+    [[maybe_unused]] std::size_t k = 0;
+    if (!(detail::same_kind(v.arguments[k++], x) && ...)) return false;
+    for (int c = 0; c < v.captured.size(); ++c)
+      if (!(v.run.arguments()[static_cast<std::ptrdiff_t>(sizeof...(X)) + c] == meta_of(v.captured[c]))) return false;
+    return true;
+  }
+  template <class... X>
+  std::shared_ptr<version const> find(X const&... x) const {
+    detail::spin_lock::held const on(made_->lock);
+    for (auto const& v : made_->all)
+      if (fits(*v, x...)) return v;
+    return nullptr;
+  }
+  template <class Y, class... X>
+  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+    boxed_args captured;
+    std::shared_ptr<void const> results;
+    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    detail::spin_lock::held const on(made_->lock);
+    for (auto& old : made_->all)
+      if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
+        old = v;
+        return v;
+      }
+    made_->all.push_back(v);
+    return v;
+  }
+
+  F f_;
+  std::shared_ptr<cache> made_;
+};
+
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
+/// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
+/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+template <class F>
+auto compile(F f) {
+  return compiled_function<F>(std::move(f));
+}
+/// ... and makes the program for these arguments at once.
+template <class F, class... X>
+  requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
+auto compile(F f, X const&... x) {
+  compiled_function<F> r(std::move(f));
+  r.prepare(x...);
+  return r;
+}
+
+} // namespace varve
+
+// ---- varve/graph/equal.hpp
+namespace varve {
+
+namespace detail {
+/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
+struct matching {
+  graph_view const &a, &b;
+  list<int> to, from, todo{};
+
+  constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
+
+  /// Takes two nodes for one; false when one of them has another partner already.
+  constexpr bool pair(int x, int y) {
+    int &p = to[x], &q = from[y];
+    if (p >= 0 || q >= 0) return p == y && q == x;
+    p = y, q = x;
+    todo.push_back(x);
+    return true;
+  }
+  static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
+    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
+  }
+  static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
+
+  /// Two nodes without what they are computed from, which is paired.
+  constexpr bool alike(node const& x, node const& y) {
+    if (!same_operator(*x.op, *y.op) || !(x.out == y.out) || !(x.at == y.at) || x.count != y.count || x.regions_count != y.regions_count) return false;
+    if (is_array_constant(x)) {
+      double const *const p = a.constants + static_cast<std::ptrdiff_t>(x.value), *const q = b.constants + static_cast<std::ptrdiff_t>(y.value);
+      for (index_t e = 0; e < numel(x.out.sizes); ++e)
+        if (!same_bits(p[e], q[e])) return false;
+    } else if (!same_bits(x.value, y.value)) {
+      return false;
+    }
+    for (int k = 0; k < x.count; ++k)
+      if (!pair(a.operand(x, k), b.operand(y, k))) return false;
+    for (int k = 0; k < x.regions_count; ++k)
+      if (!functions(a.regions[x.regions_first + k], b.regions[y.regions_first + k])) return false;
+    return true;
+  }
+  constexpr bool functions(region const& f, region const& g) {
+    if (f.inputs != g.inputs || f.result_count != g.result_count || f.node_count != g.node_count) return false;
+    for (int k = 0; k < f.inputs; ++k)
+      if (!pair(f.node_first + k, g.node_first + k)) return false;
+    for (int k = 0; k < f.result_count; ++k)
+      if (!pair(a.results[f.result_first + k], b.results[g.result_first + k])) return false;
+    return true;
+  }
+  constexpr bool follow() {
+    while (!todo.empty()) {
+      int const x = todo.back();
+      todo.pop_back();
+      if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
+    }
+    return true;
+  }
+};
+} // namespace detail
+
+/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes, dtypes, shapes, constants and functions inside, on the same
+/// operands in the same order, from the same inputs to the same results? Shared and repeated operations differ (`cse` makes them one). Operations that no result depends on are
+/// compared in their order. Linear in the size of the graphs.
+constexpr bool equal(graph_view const& g, graph_view const& h) {
+  if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
+  detail::matching m(g, h);
+  if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
+  if (!m.follow()) return false;
+  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
+    while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
+    while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
+    if (x == 0 || y == 0) return x == y;
+    if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
+  }
+}
+
+} // namespace varve
+
 // ---- varve/graph/linearize.hpp
 namespace varve {
 
@@ -19598,7 +20914,7 @@ constexpr ints<N> length_of(steps_t<N>) {
 constexpr dims length_of(step_count const& s) { return dims{s.n}; }
 
 inline constexpr auto walked_size = [](dims const& s) {
-  if (s.n == 0) refuse::argument_is_invalid("scan", "a value of rank 0 has no dimension to walk through");
+  if (s.n == 0) refuse::argument_is_invalid("scan, map", "a value of rank 0 has no dimension to walk through");
   return dims{s[0]};
 };
 inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
@@ -19628,13 +20944,13 @@ template <bool Row, class T>
 using tree_alike = decltype(all_alike<Row>(std::declval<T const&>()));
 
 template <class N, class... V>
-constexpr void same_lengths(N const& n, std::tuple<V...> const& rows) {
+constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const& rows) {
   index_t const length = to_dims(n)[0];
-  if (sizeof...(V) && length == 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+  if (sizeof...(V) && length == 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   tree_for_each(
       [&](auto const& v) {
         if (walked_size(to_dims(shape_of(v)))[0] != length)
-          refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, to_dims(shape_of(v)));
+          refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
       },
       rows);
 }
@@ -19647,6 +20963,45 @@ constexpr F const& without_captures(closure_t<F, C...> const& f) {
   return f.f;
 }
 
+/// The values of a tree in one tuple, operators that stand for a value as such.
+template <class T>
+constexpr auto flat_values(T const& tree) {
+  return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
+}
+/// `closure(g, c...)` of the elements of a tuple.
+template <class G, class T>
+constexpr auto capturing(G const& g, T const& captures) {
+  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
+}
+
+/// The values of a tree of outputs, in which some leaves may be none; and how many there are.
+template <class Y>
+constexpr auto leaves_of_outputs(Y const& y) {
+  if constexpr (is_none<Y>) return std::tuple<>{};
+  else if constexpr (tuple_node<Y>) return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
+  else return tree_leaves(y);
+}
+template <class Y>
+inline constexpr std::size_t output_count = std::tuple_size_v<decltype(leaves_of_outputs(std::declval<Y const&>()))>;
+/// The tree of outputs of structure `Y` whose values are the elements of a flat tuple from `First` on.
+template <class Y, std::size_t First, class L>
+constexpr auto outputs_from(L const& leaves) {
+  if constexpr (is_none<Y>) {
+    return none;
+  } else if constexpr (tuple_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) { return (output_count<std::tuple_element_t<J, elements_of<Y>>> + ... + First); }
+        (std::make_index_sequence<I>{});
+      };
+      return remake(std::type_identity<Y>{}, outputs_from<std::tuple_element_t<K, elements_of<Y>>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<elements_of<Y>>>{});
+  } else {
+    return tree_unflatten<Y, First>(leaves);
+  }
+}
+
 /// A step of the user's as one of flat values.
 template <class F, class Init, class Xs, class Captures>
 struct flat_step {
@@ -19654,7 +21009,7 @@ struct flat_step {
   template <class... V>
   constexpr auto operator()(V const&... v) const {
     auto const y = call(std::tie(v...));
-    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_output(y.second)));
+    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_outputs(y.second)));
   }
   template <class L>
   constexpr auto call(L const& leaves) const {
@@ -19668,11 +21023,6 @@ struct flat_step {
   }
 
 private:
-  template <class Y>
-  static constexpr auto leaves_of_output(Y const& y) {
-    if constexpr (is_none<Y>) return std::tuple<>{};
-    else return tree_leaves(y);
-  }
   template <class... V>
   static constexpr std::tuple<V...> copied(std::tuple<V const&...> const& t) {
     return t;
@@ -19699,6 +21049,16 @@ struct scan_saving {
     return joined(spread(f, p), part(p, carried - carried, carried));
   }
 };
+/// All values, then all tangents, of operands that come as (carried, their tangents, rows, their tangents, captured, their tangents).
+template <class P, class C, class X>
+constexpr auto duals_apart(P const& p, C const& c, X const& x) {
+  auto const zero = c - c;
+  auto const n = count_of(p);
+  auto const at = c + c;
+  auto const captured = at + x + x;
+  auto const middle = captured + half(n - captured);
+  return joined(part(p, zero, c), part(p, at, at + x), part(p, captured, middle), part(p, c, at), part(p, at + x, captured), part(p, middle, n));
+}
 /// ... on values and tangents side by side; `f` takes and gives first all values, then all tangents.
 template <class F, class C, class X>
 struct scan_dual {
@@ -19707,16 +21067,9 @@ struct scan_dual {
   [[no_unique_address]] X rows;
   template <class... V>
   constexpr auto operator()(V const&... v) const {
-    auto const p = pack(v...);
     auto const c = carried;
-    auto const x = rows;
     auto const zero = c - c;
-    auto const n = count_of(p);
-    auto const at = c + c;
-    auto const captured = at + x + x;
-    auto const half_of_captured = half(n - captured);
-    auto const y = spread(f, joined(part(p, zero, c), part(p, at, at + x), part(p, captured, captured + half_of_captured), part(p, c, at),
-                                    part(p, at + x, captured), part(p, captured + half_of_captured, n)));
+    auto const y = spread(f, duals_apart(pack(v...), c, rows));
     auto const m = half(count_of(y));
     return joined(part(y, zero, c), part(y, m, m + c), part(y, c, m), part(y, m + c, m + m));
   }
@@ -19745,7 +21098,410 @@ struct scan_pull {
   }
 };
 
+/// ... which counts the steps in a first carried value.
+template <class F>
+struct counting_step {
+  [[no_unique_address]] F f;
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    auto const p = pack(first, v...);
+    auto const n = count_of(p);
+    auto const one = one_of(n);
+    return joined(tree_map([](auto const& k) { return add(k, 1); }, part(p, one - one, one)), spread(f, part(p, one, n)));
+  }
+};
+/// ... given the number of steps as a first captured value, which it does not read.
+template <class F, class At>
+struct step_without_count {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] At count; // where it stands
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    return spread(f, joined(part(p, count - count, count), part(p, count + one_of(count), count_of(p))));
+  }
+};
+/// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any lane, and those of its own: once these are
+/// done, what is carried stays, and outputs are 0.
+template <class F, class C, class X>
+struct ending_step {
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X rows;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const zero = carried - carried;
+    auto const at = carried + rows;
+    auto const row = at + one_of(at);
+    auto const own = row + one_of(at);
+    auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
+    auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
+    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
+                  tree_map([&](auto const& now) { return where(going, now, zeros_like(now)); }, part(y, carried, count_of(y))));
+  }
+};
+/// ... of lanes of which some are done: these keep what they carry.
+template <class W, class F, class C>
+struct keeping_step {
+  [[no_unique_address]] W condition;
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const zero = carried - carried;
+    auto const going = first_of(spread(condition, p));
+    auto const y = spread(f, p);
+    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
+                  part(y, carried, count_of(y)));
+  }
+};
+
 } // namespace varve::detail
+
+// ---- varve/op/amax.hpp
+namespace varve {
+
+namespace detail {
+template <class Tag>
+struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    for (int k = 0; k < at[0].n; ++k)
+      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
+    return reduction::shape(at, in, n);
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    dims first = x.sizes;
+    for (int k = 0; k < first.n; ++k)
+      if (at[0].contains(k)) first[k] = 1;
+    if (numel(x.sizes) == 0) return;
+    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
+    for_each_reduced(at, out, x, [](R& r, T v) {
+      if (v != v || rules<Tag>::better(v, r)) r = v;
+    });
+  }
+  /// Weights that spread a derivative evenly over the elements equal to the extremum.
+  template <class Op, value Y, value X>
+  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
+    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
+    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
+    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
+    return mul(weights(op, y, x), keep_reduced(op, g, x));
+  }
+};
+} // namespace detail
+
+/// Greatest element along axes.
+template <>
+struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr bool better(auto v, auto r) { return v > r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
+};
+/// Smallest element along axes.
+template <>
+struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr bool better(auto v, auto r) { return v < r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
+};
+
+template <value X, class... A>
+constexpr auto amax_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amax_t>(x, at...);
+}
+template <value X, class... A>
+constexpr auto amin_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amin_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/hop/loop_end.hpp
+/// @file
+/// When a loop over static or traced values ends. It is what tells `scan` and `map` from `while_loop`, and what each interpreter makes of it.
+namespace varve::detail {
+
+/// The functions that rules make of a loop's condition: all take packs in the order (carried..., captured...) and give a pack of one.
+/// ... on values and tangents side by side; `f` takes first all values, then all tangents, and gives both of its result.
+template <class F, class C>
+struct dual_condition {
+  F f;
+  [[no_unique_address]] C carried;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const y = spread(f, duals_apart(p, carried, carried - carried));
+    auto const n = count_of(y);
+    return part(y, n - n, half(n));
+  }
+};
+/// ... behind a count of the steps.
+template <class F>
+struct condition_behind_count {
+  [[no_unique_address]] F f;
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    auto const p = pack(first, v...);
+    auto const n = count_of(p);
+    return spread(f, part(p, one_of(n), n));
+  }
+};
+/// ... of which one lane at least says yes; the lanes are dimension 0.
+template <class F>
+struct some_lane {
+  F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    return tree_map([](auto const& go) { return amax(go, axis<0>); }, spread(f, pack(v...)));
+  }
+};
+
+/// Behind the last row; or, `Counted`, after as many as the first captured value says.
+template <bool Counted>
+struct after_rows {
+  static constexpr bool open = false, counted = Counted;
+  template <class I, class C>
+  constexpr auto on_duals(I const&, C const&) const {
+    return *this;
+  }
+  template <class... Flag, class I>
+  constexpr auto mapped(I const&) const {
+    return *this;
+  }
+  template <class I>
+  constexpr auto reentering(I const&) const {
+    return *this;
+  }
+};
+/// When a function of what is carried and captured no longer gives true.
+template <class F>
+struct unless_true {
+  static constexpr bool open = true, counted = false;
+  [[no_unique_address]] F condition;
+  template <class I, class C>
+  constexpr auto on_duals(I const& in, C const& carried) const {
+    using both = dual_condition<dual_fn<I, F>, C>;
+    return unless_true<both>{both{{in, condition}, carried}};
+  }
+  template <class... Flag, class I>
+  constexpr auto mapped(I const& in) const {
+    using lanes = some_lane<batched_fn<I, F, Flag...>>;
+    return unless_true<lanes>{lanes{{in, condition}}};
+  }
+  template <class I>
+  constexpr auto reentering(I const& in) const {
+    return unless_true<reentering_fn<I, F>>{{in, condition}};
+  }
+  constexpr auto behind_count() const { return unless_true<condition_behind_count<F>>{{condition}}; }
+};
+
+} // namespace varve::detail
+
+// ---- varve/hop/scan_call.hpp
+/// @file
+/// Loops over static and traced values, as interpreters process them: `scan`, `map` and `while_loop`.
+namespace varve {
+
+struct scan_t;
+struct map_t;
+struct while_loop_t;
+
+namespace detail {
+template <class A>
+struct rows_of;
+template <class T, index_t N, index_t... D>
+struct rows_of<array<T, N, D...>> {
+  using row = static_value<T, ints<D...>>;
+  static constexpr row get(array<T, N, D...> const& a, index_t i) {
+    row r{};
+    for (index_t k = 0; k < array<T, D...>::count; ++k) data_of(r)[k] = a.data[i * array<T, D...>::count + k];
+    return r;
+  }
+  static constexpr void set(array<T, N, D...>& a, index_t i, row const& r) {
+    for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
+  }
+};
+/// `N` rows like a value.
+template <index_t N, class V>
+struct stack_of_rows {
+  using type = array<V, N>;
+};
+template <index_t N, class T, index_t... D>
+struct stack_of_rows<N, array<T, D...>> {
+  using type = array<T, N, D...>;
+};
+} // namespace detail
+
+/// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C` carried operands, walks through `X`, makes at most `N`
+/// steps (0: any number) and ends when `End` says. One without a condition is a `scan`, or a `map` when it carries nothing.
+template <class F, class C, class X, class N, class End = detail::after_rows<false>>
+struct scan_call {
+  using tag = std::conditional_t<End::open, while_loop_t, std::conditional_t<C::value == 0, map_t, scan_t>>;
+  [[no_unique_address]] F f;
+  [[no_unique_address]] C carried;
+  [[no_unique_address]] X scanned;
+  [[no_unique_address]] N length;
+  bool reverse = false;
+  [[no_unique_address]] End end{};
+  static constexpr bool end_is_open = End::open;
+  static constexpr char const* name() { return tag::op_name; }
+
+  template <class G, class C2, class X2>
+  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards) const {
+    return with(g, c, x, backwards, end);
+  }
+  template <class G, class C2, class X2, class E>
+  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards, E const& e) const {
+    return scan_call<G, C2, X2, N, E>{g, c, x, length, backwards, e};
+  }
+  // What the rules are written in; tensors have their own forms.
+  template <class I>
+  constexpr auto on_duals(I const& in) const {
+    using dual = detail::scan_dual<detail::dual_fn<I, F>, C, X>;
+    return with(dual{{in, f}, carried, scanned}, carried + carried, scanned + scanned, reverse, end.on_duals(in, carried));
+  }
+  template <class I>
+  constexpr auto reentering(I const& in) const {
+    return with(detail::reentering_fn<I, F>{in, f}, carried, scanned, reverse, end.reentering(in));
+  }
+  /// The loop that counts its steps and keeps what it carried before each.
+  constexpr auto saving() const {
+    constexpr bool bounded = !std::is_same_v<N, ints<0>>;
+    static_assert(bounded,
+                  "varve: while_loop: reverse mode keeps what is carried at every step; say how many steps there are at most: while_loop<100>(...)");
+    using step = detail::counting_step<detail::scan_saving<F, C>>;
+    using room = std::conditional_t<bounded, N, ints<1000>>; // without a bound that was told, and the compiler goes on
+    using ends = decltype(end.behind_count());
+    return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
+  }
+  /// The call at the level that is at work (tensors: instead of below it).
+  constexpr auto const& here() const { return *this; }
+  static constexpr std::tuple<index_t> no_steps() { return {0}; }
+  /// The loop over as many rows as it is told.
+  constexpr auto over_count() const {
+    using step = detail::step_without_count<F, C>;
+    return with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
+  }
+  template <class... V>
+  constexpr auto pull_fn(std::tuple<V...> const&) const {
+    return detail::pull_fn<sizeof...(V), F>{f};
+  }
+  template <class... D>
+  static constexpr auto tangents(D const&... d) {
+    return detail::pack(detail::full_tangent(d)...);
+  }
+  template <class V, class A>
+  static constexpr auto is_differentiable(V const& v, A const& close) {
+    if constexpr (detail::static_and_not_floating<V>()) return v;
+    else return close(v);
+  }
+  /// Do the lanes of a mapped call end at rows of their own?
+  template <class I, class... V>
+  static constexpr auto ends_apart(I const& in, V const&... v) {
+    if constexpr (End::counted) return in.is_mapped(nth<C::value + X::value>(v...));
+    else return std::false_type{};
+  }
+  /// The greatest of their counts.
+  template <class I, class... V>
+  constexpr auto most_steps(I const& in, V const&... v) const {
+    return amax(in.open_batched(nth<C::value + X::value>(v...)).value, axis<0>);
+  }
+  /// 0, 1, ..., n - 1, to be walked through.
+  template <class... V>
+  constexpr auto row_numbers(V const&...) const {
+    array<index_t, N::to_dims()[0]> r{};
+    for (index_t k = 0; k < r.count; ++k) r.data[k] = k;
+    return std::tuple(r);
+  }
+  template <class I, class... V, class... Flag>
+  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t c = C::value, last = C::value + X::value;
+      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
+        if constexpr (Q < c) return materialize(w, in.n);
+        else if constexpr (Q < last && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
+        else return w.value;
+      };
+      auto const step = [&] {
+        if constexpr (End::open) return detail::keeping_step<decltype(end.condition), F, C>{end.condition, f, carried};
+        else return f;
+      }();
+      using inner = detail::batched_fn<I, std::remove_const_t<decltype(step)>, std::bool_constant<(K < c) || Flag::value>...>;
+      return with(inner{in, step}, carried, scanned, reverse,
+                  end.template mapped<std::bool_constant<(K < c) || Flag::value>...>(in))(value(std::integral_constant<std::size_t, K>{}, o)...);
+    }
+    (std::index_sequence_for<V...>{});
+  }
+
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
+    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
+    else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
+    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(tag{}, *this, first, v...);
+    else return run(detail::pack(detail::plain(first), detail::plain(v)...));
+  }
+
+private:
+  template <class P>
+  constexpr auto run(P const& p) const {
+    constexpr detail::count_t<0> zero{};
+    constexpr index_t n = N::to_dims()[0];
+    auto now = detail::part(p, zero, carried);
+    auto const walked = detail::part(p, carried, carried + scanned);
+    auto const captured = detail::part(p, carried + scanned, detail::count_of(p));
+    index_t steps = n;
+    if constexpr (End::counted) steps = static_cast<index_t>(detail::first_of(captured));
+    auto const goes_on = [&](index_t k, auto const& c) {
+      if constexpr (End::open) {
+        auto const go = detail::plain(detail::first_of(detail::spread(end.condition, detail::joined(c, captured))));
+        static_assert(std::is_same_v<std::remove_const_t<decltype(go)>, bool>, "varve: while_loop: the condition must give one bool");
+        if (go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound(name(), n);
+        return go;
+      } else {
+        return k < steps;
+      }
+    };
+    auto const step = [&](auto const& c, index_t i) {
+      auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
+      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
+                      detail::spread(f, detail::joined(c, rows, captured)));
+    };
+    using result = decltype(step(now, 0));
+    if constexpr (std::tuple_size_v<result> >= static_cast<std::size_t>(C::value)) {
+      using carry = decltype(detail::part(std::declval<result>(), zero, carried));
+      static_assert(std::is_same_v<carry, decltype(now)> || End::open,
+                    "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
+      static_assert(std::is_same_v<carry, decltype(now)> || !End::open,
+                    "varve: while_loop: the body must give carried values of the shapes and dtypes that it took; convert what is carried at first, or what the body gives");
+    }
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
+      for (index_t k = 0; goes_on(k, now); ++k) {
+        index_t const i = reverse ? steps - 1 - k : k;
+        auto const y = step(now, i);
+        now = detail::part(y, zero, carried);
+        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
+      }
+      return detail::joined(now, out);
+    }
+    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
+  }
+};
+template <class F, class C, class X, class N, class End>
+inline constexpr bool is_hop<scan_call<F, C, X, N, End>> = true;
+
+} // namespace varve
 
 // ---- varve/hop/scan.hpp
 namespace varve {
@@ -19753,10 +21509,11 @@ namespace varve {
 /// Tag of the higher-order operator `scan`.
 struct scan_t {
   static constexpr auto op_name = "scan";
+  static constexpr auto backward_name = "ScanBackward";
 };
 
-/// How each interpreter takes a `scan`: each hands down another `scan`, of more values. One text for both worlds. Operands: what is carried, what is
-/// walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
+/// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`, `map` and, but for its gradient, `while_loop`. Operands:
+/// what is carried, what is walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
 template <>
 struct rules<scan_t> {
   template <class I, class Op, class... V>
@@ -19768,9 +21525,8 @@ struct rules<scan_t> {
       auto const x = op.scanned;
       auto const zero = c - c;
       auto const n = detail::count_of(p);
-      auto const dual = detail::scan_dual<decltype(op.dual_fn(in)), decltype(op.carried), decltype(op.scanned)>{op.dual_fn(in), c, x};
-      auto const y = op.with(dual, c + c, x + x, op.reverse)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x),
-                                                             detail::part(t, c, c + x), detail::part(p, c + x, n), detail::part(t, c + x, n));
+      auto const y = op.on_duals(in)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x), detail::part(t, c, c + x),
+                                     detail::part(p, c + x, n), detail::part(t, c + x, n));
       auto const at = c + c;
       auto const outputs = detail::half(detail::count_of(y) - at);
       auto const end = at + outputs;
@@ -19808,9 +21564,31 @@ struct rules<scan_t> {
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
     return detail::joined(detail::part(r, zero, c), detail::part(r, c + v, c + v + x), detail::part(r, c, c + v));
   }
-  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked.
+  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked. Where lanes end at rows of their own, all
+  /// walk to the last of them.
   template <class I, class Op, class... V>
   static constexpr auto vmap(I const& in, Op const& op, V const&... v) {
+    return choose(
+        op.ends_apart(in, v...), [&](auto const& o) { return together(in, o, v...); }, [&](auto const& o) { return mapped(in, o, v...); }, op);
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
+    auto const y = in.mode->process(op.reentering(in), in.open_plain(v)...);
+    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
+  }
+
+private:
+  template <class I, class Op, class... V>
+  static constexpr auto together(I const& in, Op const& op, V const&... v) {
+    auto const p = detail::pack(v...);
+    auto const c = op.carried;
+    auto const at = c + op.scanned;
+    using step = detail::ending_step<decltype(op.f), decltype(op.carried), decltype(op.scanned)>;
+    return op.here().with(step{op.f, c, op.scanned}, c, op.scanned + detail::one_of(at), op.reverse)(
+        detail::part(p, c - c, at), op.row_numbers(v...), detail::pack(op.most_steps(in, v...)), detail::part(p, at, detail::count_of(p)));
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mapped(I const& in, Op const& op, V const&... v) {
     return [&](auto const&... o) {
       auto const y = op.mapped(in, o...);
       auto const close = [&](auto const& u) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(u)>, std::true_type>{u, {}}); };
@@ -19821,163 +21599,36 @@ struct rules<scan_t> {
           tree_map([&](auto const& u) { return close(transpose(u, ints<0>{}, ints<1>{})); }, detail::part(y, c, detail::count_of(y))));
     }(in.open_batched(v)...);
   }
-  template <class I, class Op, class... V>
-  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
-    auto const inside = detail::reentering_fn<I, decltype(op.f)>{in, op.f};
-    auto const y = in.mode->process(op.with(inside, op.carried, op.scanned, op.reverse), in.open_plain(v)...);
-    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
-  }
 };
-
-namespace detail {
-template <class A>
-struct rows_of;
-template <class T, index_t N, index_t... D>
-struct rows_of<array<T, N, D...>> {
-  using row = static_value<T, ints<D...>>;
-  static constexpr row get(array<T, N, D...> const& a, index_t i) {
-    row r{};
-    for (index_t k = 0; k < array<T, D...>::count; ++k) data_of(r)[k] = a.data[i * array<T, D...>::count + k];
-    return r;
-  }
-  static constexpr void set(array<T, N, D...>& a, index_t i, row const& r) {
-    for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
-  }
-};
-/// `N` rows like a value.
-template <index_t N, class V>
-struct stack_of_rows {
-  using type = array<V, N>;
-};
-template <index_t N, class T, index_t... D>
-struct stack_of_rows<N, array<T, D...>> {
-  using type = array<T, N, D...>;
-};
-} // namespace detail
-
-/// `scan` of static values and traced ones, as interpreters process it. `f` maps (carried..., rows..., captured...) to the tuple (carried...,
-/// outputs...).
-template <class F, class C, class X, class N>
-struct scan_call {
-  using tag = scan_t;
-  [[no_unique_address]] F f;
-  [[no_unique_address]] C carried;
-  [[no_unique_address]] X scanned;
-  [[no_unique_address]] N length;
-  bool reverse = false;
-  static constexpr char const* name() { return scan_t::op_name; }
-
-  template <class G, class C2, class X2>
-  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards) const {
-    return scan_call<G, C2, X2, N>{g, c, x, length, backwards};
-  }
-  // What the rules are written in; tensors have their own forms.
-  template <class I>
-  constexpr auto dual_fn(I const& in) const {
-    return detail::dual_fn<I, F>{in, f};
-  }
-  template <class... V>
-  constexpr auto pull_fn(std::tuple<V...> const&) const {
-    return detail::pull_fn<sizeof...(V), F>{f};
-  }
-  template <class... D>
-  static constexpr auto tangents(D const&... d) {
-    return detail::pack(detail::full_tangent(d)...);
-  }
-  template <class V, class A>
-  static constexpr auto is_differentiable(V const& v, A const& close) {
-    if constexpr (detail::static_and_not_floating<V>()) return v;
-    else return close(v);
-  }
-  template <class I, class... V, class... Flag>
-  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t c = C::value, end = C::value + X::value;
-      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
-        if constexpr (Q < c) return materialize(w, in.n);
-        else if constexpr (Q < end && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
-        else return w.value;
-      };
-      using inner = detail::batched_fn<I, F, std::bool_constant<(K < c) || Flag::value>...>;
-      return with(inner{in, f}, carried, scanned, reverse)(value(std::integral_constant<std::size_t, K>{}, o)...);
-    }
-    (std::index_sequence_for<V...>{});
-  }
-
-  template <class First, class... V>
-  constexpr auto operator()(First const& first, V const&... v) const {
-    if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
-    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
-    else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
-    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
-    else return run(detail::pack(detail::plain(first), detail::plain(v)...));
-  }
-
-private:
-  template <class P>
-  constexpr auto run(P const& p) const {
-    constexpr detail::count_t<0> zero{};
-    constexpr index_t n = N::to_dims()[0];
-    auto now = detail::part(p, zero, carried);
-    auto const walked = detail::part(p, carried, carried + scanned);
-    auto const captured = detail::part(p, carried + scanned, detail::count_of(p));
-    auto const step = [&](auto const& c, index_t i) {
-      auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
-      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
-                      detail::spread(f, detail::joined(c, rows, captured)));
-    };
-    using result = decltype(step(now, 0));
-    using carry = decltype(detail::part(std::declval<result>(), zero, carried));
-    static_assert(
-        std::is_same_v<carry, decltype(now)>,
-        "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
-      for (index_t k = 0; k < n; ++k) {
-        index_t const i = reverse ? n - 1 - k : k;
-        auto const y = step(now, i);
-        now = detail::part(y, zero, carried);
-        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
-      }
-      return detail::joined(now, out);
-    }
-    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
-  }
-};
-template <class F, class C, class X, class N>
-inline constexpr bool is_hop<scan_call<F, C, X, N>> = true;
 
 namespace detail {
 template <int Dim, class F, class Init, class Xs>
 constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool reverse) {
   using captures = std::remove_cvref_t<decltype(captures_of(f))>;
-  auto const flat = [](auto const& tree) {
-    return std::apply([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
-  };
+  constexpr char const* who = std::is_same_v<Init, std::tuple<>> ? "map" : "scan";
   auto const front = [&] {
     if constexpr (is_steps<Xs>) return std::tuple<>{};
-    else if constexpr (Dim == 0) return flat(xs);
-    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat(xs));
+    else if constexpr (Dim == 0) return flat_values(xs);
+    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat_values(xs));
   }();
-  auto const carried = flat(init);
-  auto const captured = flat(captures_of(f));
+  auto const carried = flat_values(init);
+  auto const captured = flat_values(captures_of(f));
   auto const& bare = without_captures(f);
   using step = flat_step<std::remove_cvref_t<decltype(bare)>, Init, Xs, captures>;
   auto const length = [&] {
     if constexpr (is_steps<Xs>) return length_of(xs);
     else return on_dims(walked_size, shape_of(std::get<0>(front)));
   }();
-  same_lengths(length, front);
+  same_lengths(who, length, front);
   using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
-  static_assert(C::value > 0, "varve: scan: init holds no value; a step must carry one at least");
+  static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least");
   auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
   using structure =
       decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
                                               std::declval<tree_alike<false, decltype(captured)>>())));
   using output = typename structure::second_type;
-  if constexpr (is_none<output>) return std::pair(tree_unflatten<Init>(y), none);
-  else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
+  return std::pair(tree_unflatten<Init>(y), outputs_from<output, static_cast<std::size_t>(C::value)>(y));
 }
 
 /// ... in segments: defined in scan_in_segments.hpp.
@@ -20001,6 +21652,7 @@ inline constexpr index_t sqrt_segments = -1;
 /// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
+  static_assert(!std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least, or be a map");
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
   if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
     return detail::scan_in_segments<Segment>(
@@ -20255,33 +21907,71 @@ inline constexpr struct stack_t {
 
 } // namespace varve
 
-// ---- varve/hop/boxed_scan.hpp
+// ---- varve/hop/boxed_scan_call.hpp
 /// @file
-/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+/// Loops over tensors as interpreters process them: the counterpart of `scan_call`.
 namespace varve {
 
 namespace detail {
 template <class = void>
 higher_order_operator& scan_operator();
 
-/// A call with its step; calling it lowers from the layer `self`.
+/// A loop with its functions; calling it lowers from the layer `self`. Of what it is and ends see `scan_call`.
 struct boxed_scan {
   using tag = scan_t;
-  static constexpr char const* backward_name = "ScanBackward";
+  higher_order_operator* op;
   boxed_function f;
+  boxed_function condition; // none: it ends behind a row
   int carried, scanned;
+  bool reverse, counted;
   index_t length;
-  bool reverse;
+  bool outputs;
   layer* self = nullptr;
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
-    return {c.functions[0], static_cast<int>(c.at[0][0]), static_cast<int>(c.at[0][1]), c.at[1][0], c.at[0][2] != 0, self};
+    dims const &how = c.at[0], &size = c.at[1];
+    return {c.op, c.functions[0], c.functions.size() > 1 ? c.functions[1] : boxed_function(), static_cast<int>(how[0]), static_cast<int>(how[1]), how[2] != 0, how[3] != 0, size[0], size[1] != 0, self};
   }
-  attributes at() const { return attributes(dims{carried, scanned, reverse}, dims{length}); }
-  boxed_scan with(boxed_function g, int c, int x, bool backwards) const { return {std::move(g), c, x, length, backwards, self}; }
+  attributes at() const { return attributes(dims{carried, scanned, reverse, counted}, dims{length, outputs}); }
+  std::vector<boxed_function> functions() const { return condition ? std::vector{f, condition} : std::vector{f}; }
+  /// One that carries something is no `map`.
+  template <class = void>
+  boxed_scan with(boxed_function g, int c, int x, bool backwards) const {
+    return with(std::move(g), c, x, backwards, condition);
+  }
+  template <class = void>
+  boxed_scan with(boxed_function g, int c, int x, bool backwards, boxed_function w) const {
+    boxed_scan r = *this;
+    if (carried == 0 && c > 0) r.op = &scan_operator<>();
+    r.f = std::move(g), r.condition = std::move(w), r.carried = c, r.scanned = x, r.reverse = backwards;
+    return r;
+  }
+  boxed_scan here() const {
+    boxed_scan r = *this;
+    r.self = nullptr;
+    return r;
+  }
   template <class I>
-  boxed_function dual_fn(I const& in) const {
-    return boxed_dual_fn{in.self, f};
+  boxed_scan on_duals(I const& in) const {
+    using dual = dependent<boxed_dual_fn, I>;
+    boxed_function const w = condition ? boxed_function(dual_condition<dual, int>{{in.self, condition}, carried}) : condition;
+    return with(scan_dual<dual, int, int>{{in.self, f}, carried, scanned}, 2 * carried, 2 * scanned, reverse, w);
+  }
+  template <class B = boxed_function>
+  boxed_scan saving() const {
+    boxed_scan r = with(counting_step<scan_saving<B, int>>{{f, carried}}, carried + 1, scanned, reverse, condition_behind_count<B>{condition});
+    r.outputs = true;
+    return r;
+  }
+  template <class D = dims>
+  static boxed_args no_steps() {
+    return boxed_args(varve::full(D{}, 0, dtype::int64));
+  }
+  template <class B = boxed_function>
+  boxed_scan over_count() const {
+    boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
+    r.op = &scan_operator<>(), r.counted = r.outputs = true;
+    return r;
   }
   template <class P>
   boxed_function pull_fn(P const& operands) const {
@@ -20294,6 +21984,19 @@ struct boxed_scan {
   template <class V, class A>
   static V is_differentiable(V const& v, A const& close) {
     return is_floating(v.dtype()) ? V(close(v)) : v;
+  }
+  template <class I, class P>
+  bool ends_apart(I const& in, P const& x) const {
+    return counted && in.mine(x[carried + scanned]);
+  }
+  template <class I, class P>
+  boxed_args most_steps(I const&, P const& x) const {
+    lowered const off;
+    return boxed_args(amax(x[carried + scanned].inner(), axis<0>));
+  }
+  template <class P>
+  boxed_args row_numbers(P const& x) const {
+    return boxed_args(arange(rows(x)));
   }
   template <class I, class O>
   boxed_args mapped(I const& in, O const& o) const {
@@ -20308,23 +22011,36 @@ struct boxed_scan {
       else x.push_back(v);
       flags.push_back(is || k < carried);
     }
-    return with(boxed_batched_fn{in.self, f, std::move(flags)}, carried, scanned, reverse)(x);
+    if (!condition) return with(boxed_batched_fn{in.self, f, std::move(flags)}, carried, scanned, reverse)(x);
+    using inner = dependent<boxed_function, I>;
+    boxed_function const some = some_lane<dependent<boxed_batched_fn, I>>{{in.self, condition, flags}}, step = keeping_step<inner, inner, int>{condition, f, carried};
+    return with(boxed_batched_fn{in.self, step, std::move(flags)}, carried, scanned, reverse, some)(x);
   }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_hop const call{&scan_operator<>(), {f}, at()};
+    boxed_hop const call{op, functions(), at()};
     boxed_args const x = joined(first, packs...);
     if (!self) return call(x);
     lowered const off;
     return call(x);
   }
 
+  /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
+  template <class P>
+  index_t rows(P const& x) const {
+    return length > 0 || !scanned ? length : x[carried].sizes()[0];
+  }
   /// The operands of one step.
   template <class P>
   P operands_of_step(P const& x, index_t row) const {
-    P r = part(x, 0, carried);
     using T = std::remove_cvref_t<decltype(x[0])>;
-    for (int k = carried; k < x.size(); ++k) r.push_back(k < carried + scanned ? T(select(static_cast<T const&>(x[k]), 0, row)) : T(x[k]));
+    P r = part(x, 0, carried);
+    for (int k = carried; k < x.size(); ++k) {
+      T const& v = x[k];
+      if (k >= carried + scanned) r.push_back(v);
+      else if (v.sizes()[0]) r.push_back(T(select(v, 0, row)));
+      else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
+    }
     return r;
   }
   /// The loop itself.
@@ -20332,27 +22048,16 @@ struct boxed_scan {
   P run(P const& x) const {
     using T = std::remove_cvref_t<decltype(x[0])>;
     P now = part(x, 0, carried);
-    std::vector<P> outputs;
-    for (index_t k = 0; k < length; ++k) {
-      index_t const row = reverse ? length - 1 - k : k;
-      P step = operands_of_step(x, row);
+    index_t const steps = counted ? x[carried + scanned].template item<index_t>() : length;
+    std::vector<P> all;
+    index_t k = 0;
+    for (; condition ? goes_on(k, x, now) : k < steps; ++k) {
+      P step = operands_of_step(x, reverse ? steps - 1 - k : k);
       for (int q = 0; q < carried; ++q) step[q] = now[q];
-      std::vector<std::uint32_t> versions;
-      for (auto const& t : step) versions.push_back(version_of(t));
-      P const y = f(step);
-      for (int q = 0; q < step.size(); ++q)
-        if (version_of(step[q]) != versions[static_cast<std::size_t>(q)])
-          throw transform_error("varve: scan: the step writes into one of its operands; use functional operators");
-      if (y.size() < carried) refuse::argument_is_invalid("scan", "the step gave fewer values than are carried");
-      if (outputs.empty()) outputs.resize(static_cast<std::size_t>(y.size() - carried));
-      for (int q = 0; q < carried; ++q) {
-        if (!(y[q].sizes() == now[q].sizes()))
-          refuse::shapes_do_not_match("scan (a carried value before and after a step)", now[q].sizes(), y[q].sizes());
-        if (y[q].dtype() != now[q].dtype())
-          refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(y[q].dtype()));
-      }
+      P const y = unwritten(f, step);
+      require_same_metadata(now, y);
       now = part(y, 0, carried);
-      for (int q = carried; q < y.size(); ++q) outputs[static_cast<std::size_t>(q - carried)].push_back(y[q]);
+      if (y.size() > carried) all.push_back(part(y, carried, y.size()));
     }
     P r;
     for (auto const& t : now) { // no result is an operand
@@ -20360,20 +22065,76 @@ struct boxed_scan {
       for (auto const& o : x) alias = alias || t.shares_storage(o);
       r.push_back(alias ? T(clone(t)) : t);
     }
-    for (auto& rows : outputs) {
-      std::vector<T> all;
-      for (index_t k = 0; k < length; ++k) all.push_back(rows[static_cast<int>(reverse ? length - 1 - k : k)]);
-      r.push_back(stack(all, 0));
+    if (!outputs) return r;
+    if (k == 0) all.push_back(f(operands_of_step(x, 0))); // for the shapes of nothing
+    P const like = k == 0 ? part(all[0], carried, all[0].size()) : all.empty() ? P() : all[0];
+    index_t const unused = (rows(x) > 0 ? rows(x) : k) - k;
+    for (int q = 0; q < like.size(); ++q) {
+      T const& first = like[q];
+      std::vector<T> parts;
+      for (index_t i = 0; i < k; ++i) parts.push_back(all[static_cast<std::size_t>(reverse ? k - 1 - i : i)][q]);
+      if (k) parts = {T(stack(parts, 0))};
+      if (unused || !k) parts.push_back(T(varve::full(dims(first.sizes()).insert(0, unused), 0, first.dtype())));
+      r.push_back(parts.size() > 1 ? T(cat(parts, 0)) : parts[0]);
     }
     return r;
   }
+
+private:
+  /// Whether another step is to follow k of them.
+  template <class P>
+  bool goes_on(index_t k, P const& x, P const& now) const {
+    P const go = unwritten(condition, joined(now, part(x, carried, x.size())));
+    if (go.size() != 1 || go[0].dim() || go[0].dtype() != dtype::bool_) refuse::argument_is_invalid(op->name(), "the condition must give one bool");
+    if (!static_cast<bool>(go[0])) return false;
+    if (length > 0 && k == length) refuse::loop_takes_more_steps_than_its_bound(op->name(), length);
+    return true;
+  }
+  /// Calls a function that may not write into its operands.
+  template <class P>
+  P unwritten(boxed_function const& g, P const& x) const {
+    std::vector<std::uint32_t> versions;
+    for (auto const& t : x) versions.push_back(t.writes());
+    P const y = g(x);
+    for (int q = 0; q < x.size(); ++q)
+      if (x[q].writes() != versions[static_cast<std::size_t>(q)])
+        throw transform_error((std::string("varve: ") + op->name() + ": the function writes into one of its operands; use functional operators").c_str());
+    return y;
+  }
+  template <class P>
+  void require_same_metadata(P const& before, P const& after) const {
+    if (after.size() < carried) refuse::argument_is_invalid(op->name(), "the step gave fewer values than are carried");
+    std::vector<meta> a, b;
+    bool same = true;
+    for (int q = 0; q < carried; ++q) {
+      a.push_back({before[q].dtype(), before[q].sizes()}), b.push_back({after[q].dtype(), after[q].sizes()});
+      same = same && a.back() == b.back();
+    }
+    if (!same) refuse::values_must_keep_shape_and_dtype(op->name(), a.data(), b.data(), carried);
+  }
+};
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/hop/boxed_scan.hpp
+/// @file
+/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+namespace varve {
+
+namespace detail {
+/// ... by the rules of one of the three.
+template <class Tag>
+struct boxed_loop : boxed_scan {
+  using tag = Tag;
+  static constexpr char const* backward_name = Tag::backward_name;
 };
 
-/// The rules of `scan`, one per interpreter, from the text they share with static values.
-template <class = void>
-class boxed_scan_operator : public higher_order_operator {
+/// The rules of a loop, one per interpreter, from the text they share with static values.
+template <class Tag>
+class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_scan_operator() : higher_order_operator(scan_t::op_name) {
+  boxed_loop_operator() : higher_order_operator(Tag::op_name) {
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
     shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
@@ -20385,7 +22146,8 @@ public:
         primal = op.operands_of_step(primal, 0);
       }
       op.f = traced(op.f, primal, captures);
-      return rules<scan_t>::grad(recording_level<>{in}, op, joined(x, captures));
+      if (op.condition) op.condition = traced(op.condition, primal, captures);
+      return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{op}, joined(x, captures));
     });
     impl<trace_rule, layer&>("trace", trace_rule{});
   }
@@ -20403,9 +22165,11 @@ private:
         temporarily_popped const further(around.hidden);
         return body();
       };
-      P const first = below([&] { return op.operands_of_step(real, 0); });
+      P step_in = below([&] { return op.operands_of_step(real, 0); });
+      P const first = step_in;
       op.f = traced(op.f, first, captures, around.hidden + 1);
-      P all = x, step_in = first;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1);
+      P all = x;
       for (auto const& t : captures) {
         all.push_back(t);
         real.push_back(around.real(t));
@@ -20413,16 +22177,27 @@ private:
       }
       std::vector<int> ids;
       for (auto const& t : all) ids.push_back(around.node_of(t));
-      trace_layer step(around);
-      {
-        pushed const on(this_thread_state.transforms, step);
+      auto const write = [&](trace_layer& inner, boxed_function const& f) {
+        pushed const on(this_thread_state.transforms, inner);
         P in;
-        for (auto const& t : step_in) in.push_back(step.wrap(t, step.builder.input({t.dtype(), t.sizes()})));
-        for (auto const& t : op.f(in)) step.builder.result(step.node_of(t));
-        step.builder.close();
+        for (auto const& t : step_in) in.push_back(inner.wrap(t, inner.builder.input({t.dtype(), t.sizes()})));
+        for (auto const& t : f(in)) inner.builder.result(inner.node_of(t));
+        inner.builder.close();
+      };
+      trace_layer step(around);
+      write(step, op.f);
+      int node = -1;
+      auto const emit = [&](graph_builder* condition) {
+        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder, condition);
+      };
+      if (op.condition) {
+        trace_layer condition(around);
+        write(condition, op.condition);
+        emit(&condition.builder);
+      } else {
+        emit(nullptr);
       }
       P const y = below([&] { return op(real); });
-      int const node = around.builder.emit_functions(&hop_handle<scan_t>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder);
       P r;
       for (int k = 0; k < y.size(); ++k) r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
       return r;
@@ -20434,64 +22209,94 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
-template <class>
-higher_order_operator& scan_operator() {
-  static auto* const op = new boxed_scan_operator<>; // outlives every call
+/// The operator of a tag.
+template <class Tag>
+higher_order_operator& loop_operator() {
+  static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
   return *op;
 }
+template <class>
+higher_order_operator& scan_operator() {
+  return loop_operator<scan_t>();
+}
 
-/// A tree like another, with leaves taken from a pack.
+/// A tree like another, with leaves taken from a pack; none stays none.
 template <class T>
 auto filled(T const& like, boxed_args const& leaves, int& at) {
-  return tree_map([&](auto const&) { return leaves[at++]; }, like);
+  return tree_map(
+      [&](auto const& v) {
+        if constexpr (is_none<std::remove_cvref_t<decltype(v)>>) return none;
+        else return leaves[at++];
+      },
+      like);
+}
+/// A tree of tensors from one of values; none stays none.
+template <class T>
+auto as_tensors(T const& tree) {
+  return tree_map(
+      [](auto const& v) {
+        if constexpr (is_none<std::remove_cvref_t<decltype(v)>>) return none;
+        else return tensor(as_tensor(plain(v)));
+      },
+      tree);
 }
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
-  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0,
-                "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
-  auto const tensors = [](auto const& tree) { return tree_map([](auto const& v) { return tensor(as_tensor(plain(v))); }, tree); };
-  auto const carried = tensors(init);
-  auto const call = [&](auto const& c, auto const& x) {
-    if constexpr (is_steps<Xs>) return f(c);
-    else return f(c, x);
+  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0, "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  constexpr bool carries = !std::is_same_v<Init, std::tuple<>>;
+  constexpr char const* who = carries ? scan_t::op_name : "map";
+  auto const carried = as_tensors(init);
+  auto const captured = as_tensors(captures_of(f));
+  auto const call = [&](auto const& c, [[maybe_unused]] auto const& x, auto const& v) {
+    auto const& bare = without_captures(f);
+    return call_with(
+        [&](auto const&... u) {
+          if constexpr (is_steps<Xs>) return bare(c, u...);
+          else return bare(c, x, u...);
+        },
+        v);
   };
   auto const walked = [&] {
     if constexpr (is_steps<Xs>) return none;
-    else if constexpr (Dim == 0) return tensors(xs);
-    else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, tensors(xs));
+    else if constexpr (Dim == 0) return as_tensors(xs);
+    else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, as_tensors(xs));
   }();
-  using Y = decltype(call(carried, walked));
+  using Y = decltype(call(carried, walked, captured));
   static_assert(
       requires(Y y) { y.first, y.second; }, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
-  typename Y::second_type outputs{}; // what the step gave last: the structure of the outputs
+  decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
   boxed_args x = flatten(carried);
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
+  int const w = x.size() - c;
   index_t length = 0;
   if constexpr (is_steps<Xs>) length = to_dims(length_of(xs))[0];
-  else if (x.size() > c) length = walked_size(x[c].sizes())[0];
+  else if (w > 0) length = walked_size(x[c].sizes())[0];
   for (int k = c; k < x.size(); ++k)
-    if (walked_size(x[k].sizes())[0] != length) refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, x[k].sizes());
-  if (c == 0) refuse::argument_is_invalid("scan", "init holds no value; a step must carry one at least");
-  if (length <= 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+    if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
+  if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
+  if (length <= 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   boxed_function const step = [&](boxed_args const& a) {
     int at = 0;
     auto const now = filled(carried, a, at);
-    Y const y = [&] {
-      if constexpr (is_steps<Xs>) return call(now, none);
-      else return call(now, filled(walked, a, at));
+    auto const row = [&] {
+      if constexpr (is_steps<Xs>) return none;
+      else return filled(walked, a, at);
     }();
-    outputs = y.second;
+    Y const y = call(now, row, filled(captured, a, at));
+    outputs = as_tensors(y.second);
     boxed_args r = flatten(y.first);
-    if constexpr (!is_none<typename Y::second_type>) r = joined(r, flatten(y.second));
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (!is_none<std::remove_cvref_t<decltype(v)>>) r.push_back(v);
+        },
+        outputs);
     return r;
   };
-  boxed_scan const op{step, c, x.size() - c, length, reverse};
-  boxed_args const y = op(x);
+  boxed_args const y = boxed_scan{&loop_operator<std::conditional_t<carries, scan_t, map_t>>(), step, {}, c, w, reverse, false, length, true}(joined(x, flatten(captured)));
   int at = 0;
   auto const last = filled(carried, y, at);
-  if constexpr (is_none<typename Y::second_type>) return std::pair(last, none);
-  else return std::pair(last, filled(outputs, y, at));
+  return std::pair(last, filled(outputs, y, at));
 }
 } // namespace detail
 
@@ -20539,10 +22344,6 @@ struct counted_segment_step {
     return scan(closure(f, captured...), carried, steps);
   }
 };
-template <class G, class T>
-constexpr auto capturing(G const& g, T const& captures) {
-  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
-}
 /// `f(tree)` for trees of outputs; none stays none.
 template <class F, class T, class... R>
 constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
@@ -20619,6 +22420,691 @@ constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool
     if (split[0] > 0) return both();
     return whole(init);
   }
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/transform/vmap.hpp
+namespace varve {
+
+/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers count from the last dimension.
+template <auto... D>
+struct in_dims_t {};
+template <auto... D>
+inline constexpr in_dims_t<D...> in_dims{};
+/// Where the mapped dimension of each result goes; one entry serves all results.
+template <auto... D>
+struct out_dims_t {};
+template <auto... D>
+inline constexpr out_dims_t<D...> out_dims{};
+
+namespace detail {
+template <std::size_t I, auto First, auto... Rest>
+constexpr auto dim_at() {
+  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
+  else return dim_at<I - 1, Rest...>();
+}
+inline constexpr auto to_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
+  dims p{a};
+  for (int k = 0; k < s.n; ++k)
+    if (k != a) p.push_back(k);
+  return p;
+};
+inline constexpr auto from_front = [](dims const& s, dims const& axis) {
+  int const a = wrap_axis(axis[0], s.n);
+  dims p;
+  for (int k = 1; k < s.n; ++k) p.push_back(k);
+  return p.insert(a, 0);
+};
+inline constexpr auto already_ordered = [](dims const& p) {
+  for (int k = 0; k < p.n; ++k)
+    if (p[k] != k) return dims{0};
+  return dims{1};
+};
+/// Permutes unless the order is there already.
+inline constexpr auto permute_to = [](auto const& x, auto const& p) {
+  return choose(
+      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
+};
+inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
+
+/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
+template <auto D, class T>
+constexpr auto mapped_sizes(T const& t) {
+  if constexpr (is_none<decltype(D)>) {
+    return std::tuple<>{};
+  } else if constexpr (is_vector<T>) {
+    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
+    dims n;
+    bool first = true;
+    tree_for_each(
+        [&](auto const& v) {
+          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
+          dims const m{v.size(D)};
+          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
+          first = false;
+          n = m;
+        },
+        t);
+    return std::make_tuple(n);
+  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
+    return mapped_sizes<D>(members_of(t));
+  } else if constexpr (is_tree_node<T>) {
+    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
+  } else {
+    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
+    auto size = [](dims const& s, dims const& a) {
+      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
+      return dims{s[wrap_axis(a[0], s.n)]};
+    };
+    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
+  }
+}
+/// Are the mapped sizes equal, as far as they are known to the compiler?
+template <class S>
+inline constexpr bool sizes_agree = false;
+template <class N, class... M>
+inline constexpr bool sizes_agree<std::tuple<N, M...>> = !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
+
+template <class N, class... M>
+constexpr auto common_size(std::tuple<N, M...> const& sizes) {
+  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
+    return N{};
+  } else {
+    dims const n = to_dims(std::get<0>(sizes));
+    std::apply([&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); }, sizes);
+    return n;
+  }
+}
+
+/// Mapped arguments at a static level.
+template <int N, class Tag, class Size>
+struct static_batch_scope {
+  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
+  Size n;
+  constexpr Size size() const { return n; }
+  template <class V>
+  constexpr auto map(V const& v) const {
+    interpreter in{};
+    in.n = n;
+    return seen<interpreter, V>{v, in, {}};
+  }
+  template <class Body>
+  constexpr auto run(Body const& body) const {
+    return body();
+  }
+  template <class Y>
+  static constexpr auto mapped(Y const&) {
+    check_exit<N, Y>();
+    return std::bool_constant<at_level<Y, N>>{};
+  }
+  template <class Y>
+  static constexpr auto unmapped(Y const& y) {
+    return y.value;
+  }
+};
+template <class F, class Size, class... X>
+constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
+  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
+  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
+}
+
+template <auto D, class Scope, class T>
+constexpr auto map_tree(Scope const& scope, T const& t) {
+  if constexpr (is_none<decltype(D)>) return t;
+  else return tree_map([&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
+}
+template <auto D, class Scope, class Y>
+constexpr auto collect(Scope const& scope, Y const& y) {
+  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
+  if constexpr (is_none<decltype(D)>) {
+    auto const mapped = scope.mapped(y);
+    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
+      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
+    } else {
+      static_assert(!decltype(mapped)::value, "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
+    }
+    return y;
+  } else {
+    auto const front = choose(
+        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
+        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
+    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
+  }
+}
+template <auto... D, class Scope, class Y>
+constexpr auto collect_tree(Scope const& scope, Y const& y) {
+  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
+    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
+  } else if constexpr (is_tree_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
+        std::make_index_sequence<std::tuple_size_v<Y>>{});
+  } else {
+    return collect<dim_at<0, D...>()>(scope, y);
+  }
+}
+} // namespace detail
+
+/// The function object of `vmap`.
+template <class F, class In, class Out, random_policy R = random_policy::error>
+struct vmap_function;
+template <class F, auto... In, auto... Out, random_policy R>
+struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
+    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
+    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
+    else return none;
+  }
+
+private:
+  template <std::size_t... K, class... X>
+  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
+    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    using S = decltype(sizes);
+    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
+    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
+    if constexpr (detail::sizes_agree<S>) {
+      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
+      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
+      auto const y = scope.run([&] { return detail::call_with(f, in); });
+      return detail::collect_tree<Out...>(scope, y);
+    } else {
+      return none; // nothing more is instantiated after the message
+    }
+  }
+};
+
+/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
+/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
+template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
+}
+template <class F, auto... In, random_policy R = random_policy::error>
+constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
+}
+template <class F, auto... Out, random_policy R = random_policy::error>
+constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
+}
+template <random_policy R = random_policy::error, class F>
+constexpr auto vmap(F f, randomness_t<R> = {}) {
+  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
+}
+
+} // namespace varve
+
+// ---- varve/transform/with.hpp
+namespace varve {
+
+/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare `ones<float, 3>()` has no argument whose type could
+/// carry the stack; a scope carries the modes it was handed through, the outermost first. On tensors factories need none.
+template <class... I>
+struct scope {
+  [[no_unique_address]] std::tuple<I...> stack{};
+
+  /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
+  template <index_t... D, number N>
+  constexpr auto full(ints<D...> const& sizes, N v) const {
+    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(lift_to_all(stack, v));
+  }
+  /// `zeros(shape<2, 3>, type<double>)`
+  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
+  constexpr auto zeros(ints<D...> const& sizes, ints<T> const& = {}) const {
+    return full(sizes, type_of<static_cast<dtype>(T)>(0));
+  }
+  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
+  constexpr auto ones(ints<D...> const& sizes, ints<T> const& = {}) const {
+    return full(sizes, type_of<static_cast<dtype>(T)>(1));
+  }
+};
+namespace detail {
+template <class T>
+inline constexpr bool is_scope = false;
+template <class... I>
+inline constexpr bool is_scope<scope<I...>> = true;
+/// The scope inside one more mode.
+template <class In, class... I>
+constexpr auto within(scope<I...> const& s, In const& in) {
+  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
+}
+} // namespace detail
+
+/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by the compiler. The mode sits above the
+/// transforms already around it and below those that f applies. On tensors it is a `mode_guard` around the call.
+template <class M, class F, class... X>
+  requires(sizeof...(X) > 0)
+constexpr auto with(M& mode, F const& f, X const&... x) {
+  if constexpr (any_dynamic<X...>) {
+    mode_guard const on{mode};
+    return f(x...);
+  } else {
+    using I = mode_interpreter<static_level<detail::next_level<F, X...>, F>, M>;
+    I in{};
+    in.mode = &mode;
+    auto const close = [&](auto const& v) {
+      using V = std::remove_cvref_t<decltype(v)>;
+      if constexpr (value<V>) return seen<I, std::remove_cvref_t<decltype(detail::plain(v))>>{detail::plain(v), in, {}};
+      else if constexpr (detail::is_scope<V>) return detail::within(v, in);
+      else return v;
+    };
+    auto const open = [](auto const& y) {
+      using Y = std::remove_cvref_t<decltype(y)>;
+      if constexpr (value<Y>) detail::check_exit<I::level, Y>();
+      if constexpr (at_level<Y, I::level>) return y.value;
+      else return y;
+    };
+    return tree_map(open, f(tree_map(close, x)...));
+  }
+}
+
+/// The function object of `with(mode, f)`.
+template <class M, class F>
+struct with_function {
+  M* mode;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (sizeof...(X) > 0) {
+      return with(*mode, f, x...);
+    } else { // nothing but factories of tensors can be inside
+      mode_guard const on{*mode};
+      return f();
+    }
+  }
+};
+/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`, `grad(with(m, f))(x)`. The mode must outlive it.
+template <class M, class F>
+constexpr auto with(M& mode, F f) {
+  return with_function<M, F>{&mode, f};
+}
+
+} // namespace varve
+
+// ---- varve/hop/associative_scan.hpp
+namespace varve {
+
+/// How `associative_scan` calls its function: once for many rows that lie in its arguments one behind the other, or mapped over them.
+enum class combine_mode : unsigned char { pointwise, generic };
+
+namespace detail {
+/// A mode under which no other operators than pointwise ones can be called: by its type alone, it is not run.
+struct pointwise_only : dispatch_mode<pointwise_only> {
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) {
+    if constexpr (is_hop<Op>) static_assert(never<Op>, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
+    else {
+      constexpr op_kind kind = rules<typename Op::tag>::kind;
+      static_assert(kind == op_kind::pointwise || kind == op_kind::convert || kind == op_kind::factory, "varve: associative_scan: this function is not pointwise; use combine_mode::generic");
+    }
+    return op(x...);
+  }
+};
+template <class F, class T>
+void require_pointwise_on_tensors(F const& f, T const& a) {
+  boxed_args captures;
+  trace_layer l;
+  l.captures = &captures;
+  auto const in = [&] { return tree_map([&](auto const& v) { return l.wrap(v, l.builder.input({v.dtype(), v.sizes()})); }, a); };
+  {
+    pushed const on(this_thread_state.transforms, l);
+    auto const x = in(), y = in();
+    tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, f(x, y));
+  }
+  for (node const& n : l.builder.finish().nodes)
+    if (n.op->kind > op_kind::convert && n.op->kind != op_kind::factory)
+      throw value_error((std::string("varve: associative_scan: the function is not pointwise, it calls ") + n.op->name + "; use combine_mode::generic").c_str());
+}
+template <class F, class T>
+constexpr void require_pointwise(F const& f, T const& a) {
+  if constexpr (tree_is_dynamic<T>()) require_pointwise_on_tensors(f, a);
+  else (void)sizeof(with(std::declval<pointwise_only&>(), f, a, a));
+}
+/// What the function gave, if those are values like the ones it took (AS-2).
+template <class T, class Y>
+constexpr auto required_like(T const& a, Y const& y) {
+  return tree_map(
+      [](auto const& u, auto const& v) {
+        if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
+          constexpr bool alike = std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>;
+          static_assert(alike, "varve: associative_scan: the function must give values of the shapes and dtypes that it takes");
+          if constexpr (alike) return v;
+          else return u; // told; the compiler goes on
+        } else {
+          meta const before{dtype_of(u), to_dims(shape_of(u))}, after{dtype_of(v), to_dims(shape_of(v))};
+          if (!(before == after)) refuse::values_must_keep_shape_and_dtype("associative_scan", &before, &after, 1);
+          return v;
+        }
+      },
+      a, y);
+}
+/// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those of the value beside it.
+template <class B, class T, class... O>
+constexpr auto rows(B bounds, T const& x, O const&... beside) {
+  return tree_map([&](auto const& v, auto const&... o) { return bind<slice_t>(on_dims(bounds, shape_of(v), shape_of(o)...))(v); }, x, beside...);
+}
+inline constexpr auto row_count = [](dims const& s) { return dims{s[0]}; };
+/// Rows of a and b in turn; a may have one more.
+inline constexpr auto interleaved = [](auto const& a, auto const& b) {
+  auto const both = [&](auto const& u) {
+    auto const pairs = [](dims const& s) {
+      dims r = s;
+      r[0] *= 2;
+      return r;
+    };
+    return reshape(stack(std::tuple(u, b), axis<1>), on_dims(pairs, shape_of(b)));
+  };
+  auto const one_more = [&](auto const& u) {
+    return cat(std::tuple(both(rows([](dims const&, dims const& s) { return dims{0, 0, s[0], 1}; }, u, b)), rows([](dims const& n, dims const& s) { return dims{0, s[0], n[0], 1}; }, u, b)), axis<0>);
+  };
+  return choose(same_fact(on_dims(row_count, shape_of(a)), on_dims(row_count, shape_of(b))), both, one_more, a);
+};
+
+/// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of
+/// their number.
+template <bool Reverse, combine_mode Mode, class F>
+struct tree_scan {
+  F const& f;
+  template <class T>
+  constexpr auto operator()(T const& x) const {
+    if constexpr (!lengths_are_types<T>) return of_any_length(x);
+    else if constexpr (decltype(on_dims(row_count, shape_of(first_leaf(x))))::to_dims()[0] < 2) return x;
+    else return level(x);
+  }
+
+private:
+  template <class T>
+  static constexpr auto const& first_leaf(T const& x) {
+    if constexpr (is_vector<T>) return first_leaf(x[0]);
+    else if constexpr (is_tree_node<T>) return std::get<0>(tree_leaves(x));
+    else return x;
+  }
+  template <class T>
+  static constexpr bool lengths_are_types = is_ints<decltype(shape_of(first_leaf(std::declval<T const&>())))>;
+  template <class T>
+  constexpr T of_any_length(T const& x) const {
+    if (to_dims(shape_of(first_leaf(x)))[0] < 2) return x;
+    return level(x);
+  }
+  template <class T>
+  constexpr auto combine(T const& a, T const& b) const {
+    auto const y = [&] {
+      if constexpr (Mode == combine_mode::pointwise) return f(a, b);
+      else return vmap(f)(a, b);
+    }();
+    return required_like(a, y);
+  }
+  template <class T>
+  constexpr auto level(T const& x) const {
+    constexpr auto first = [](dims const& s) { return dims{0, Reverse && s[0] % 2 == 0, s[0], 2}; };
+    constexpr auto second = [](dims const& s) { return dims{0, !(Reverse && s[0] % 2 == 0), s[0], 2}; };
+    auto const a = rows(first, x);
+    auto const b = rows(second, x);
+    constexpr auto with_partner = [](dims const& e, dims const& o) { return Reverse ? dims{0, e[0] - o[0], e[0], 1} : dims{0, 0, o[0], 1}; };
+    auto const odd = [&](auto const& y) {
+      if constexpr (lengths_are_types<T>) return (*this)(y);
+      else return of_any_length(y); // of a type that is known before it is instantiated
+    }(combine(rows(with_partner, a, b), b));
+    constexpr auto head = [](dims const& e) { return Reverse ? dims{0, e[0] - 1, e[0], 1} : dims{0, 0, 1, 1}; };
+    constexpr auto rest = [](dims const& e) { return Reverse ? dims{0, 0, e[0] - 1, 1} : dims{0, 1, e[0], 1}; };
+    constexpr auto before = [](dims const& o, dims const& e) { return Reverse ? dims{0, o[0] - e[0] + 1, o[0], 1} : dims{0, 0, e[0] - 1, 1}; };
+    auto const even = choose(
+        same_fact(on_dims(row_count, shape_of(first_leaf(a))), ints<1>{}), identity,
+        [&](auto const& e) {
+          return tree_map(
+              [](auto const& h, auto const& r) {
+                if constexpr (Reverse) return cat(std::tuple(r, h), axis<0>);
+                else return cat(std::tuple(h, r), axis<0>);
+              },
+              rows(head, e), combine(rows(before, odd, e), rows(rest, e)));
+        },
+        a);
+    if constexpr (!Reverse) return tree_map(interleaved, even, odd);
+    else
+      return choose(
+          same_fact(on_dims(row_count, shape_of(first_leaf(a))), on_dims(row_count, shape_of(first_leaf(b)))), [&](auto const& e) { return tree_map(interleaved, odd, e); },
+          [&](auto const& e) { return tree_map(interleaved, e, odd); }, even);
+  }
+};
+} // namespace detail
+
+/// `associative_scan<Dim, Reverse, Mode>(combine, xs)`: along dimension `Dim` of the values of the tree `xs`, all of one length, not 0, row k of the result is
+/// combine(... combine(combine(row 0, row 1), row 2) ..., row k), for a `combine` that is associative; `Reverse` begins with the last row. combine takes two rows, trees of the structure of
+/// xs, and gives one, of the same shapes and dtypes. It is called 2 log2(n) times instead of n, for all pairs of rows at once: `pointwise` on whole slices, which needs a combine
+/// of pointwise operators only, `generic` by `vmap`. Composed of slices, calls of combine and joins, so that every interpreter, trace and `fuse` takes it as those. Errors: a combine that gives
+/// other metadata (`shape_error`, `dtype_error`; static values: a compile error) or is not pointwise when it must be (`value_error`), lengths that differ or are 0. (AS-1..4)
+///
+///     associative_scan<0>([](auto a, auto b) { return maximum(a, b); }, x) // running maximum
+template <int Dim = 0, bool Reverse = false, combine_mode Mode = combine_mode::pointwise, class F, class Xs>
+constexpr auto associative_scan(F const& combine, Xs const& xs) {
+  auto const run = [&](auto const& values) {
+    auto const front = tree_map([](auto const& v) { return permute(v, on_dims(detail::axis_to_front, shape_of(v), ints<Dim>{})); }, values);
+    bool any = false;
+    index_t length = 0;
+    tree_for_each(
+        [&](auto const& v) {
+          index_t const n = detail::walked_size(to_dims(shape_of(v)))[0];
+          if (n == 0) refuse::argument_is_invalid("associative_scan", "there is nothing to walk through: the length is 0");
+          if (is_symbol(n)) refuse::argument_is_invalid("associative_scan", "the length must be known, it is a name");
+          if (any && n != length) refuse::lengths_differ("associative_scan", dims{length}, to_dims(shape_of(v)));
+          any = true, length = n;
+        },
+        front);
+    if (!any) refuse::argument_is_invalid("associative_scan", "there is no value to walk through");
+    if constexpr (Mode == combine_mode::pointwise) detail::require_pointwise(combine, front);
+    auto const y = detail::tree_scan<Reverse, Mode, F>{combine}(front);
+    return tree_map(
+        [](auto const& v) {
+          constexpr auto back = [](dims const& s, dims const& axis) {
+            dims r;
+            for (int k = 1; k < s.n; ++k) r.push_back(k);
+            return r.insert(wrap_axis(axis[0], s.n), 0);
+          };
+          return permute(v, on_dims(back, shape_of(v), ints<Dim>{}));
+        },
+        y);
+  };
+  if constexpr (detail::tree_is_dynamic<Xs>()) return run(tree_map([](auto const& v) { return tensor(clone(detail::as_tensor(detail::plain(v)))); }, xs));
+  else return run(tree_map([](auto const& v) { return detail::plain(v); }, xs));
+}
+
+} // namespace varve
+
+// ---- varve/hop/map.hpp
+namespace varve {
+
+/// Tag of the higher-order operator `map`.
+struct map_t {
+  static constexpr auto op_name = "map";
+  static constexpr auto backward_name = "MapBackward";
+};
+
+/// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries are the sums of the cotangents of `args`, so that it is
+/// a `scan` where there are any.
+template <>
+struct rules<map_t> : rules<scan_t> {};
+
+namespace detail {
+/// A function of rows as a step that carries nothing.
+template <class F>
+struct map_step {
+  [[no_unique_address]] F f;
+  template <class X, class... V>
+  constexpr auto operator()(std::tuple<> const& nothing, X const& row, V const&... captured) const {
+    return std::pair(nothing, f(row, captured...));
+  }
+};
+} // namespace detail
+
+/// `map(f, xs, args...)`: calls `f(x, args...)` for every row (dimension 0) of the values of the tree `xs`, which must be of one length, not 0; args, trees of values, are the
+/// same for every row. f gives a tree of values, in which leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the memory
+/// of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the gradients of args. Values of transforms that f captures
+/// come in as args or by `closure(f, captured...)`. Traced, it is one node with one function; `fuse` makes it a loop. Errors: lengths that differ or are 0, on tensors
+/// also an f that writes into its operands. (MP-1..4)
+///
+///     map([](auto row, auto w) { return dot(row, w); }, x, w) // a matrix times a vector
+template <class F, class Xs, class... A>
+constexpr auto map(F const& f, Xs const& xs, A const&... args) {
+  auto const& bare = detail::without_captures(f);
+  using step = detail::map_step<std::remove_cvref_t<decltype(bare)>>;
+  auto const rows = detail::capturing(step{bare}, std::tuple_cat(std::tuple<A...>(args...), detail::captures_of(f)));
+  if constexpr (detail::tree_is_dynamic<Xs>() || detail::tree_is_dynamic<std::remove_cvref_t<decltype(rows.captures)>>())
+    return detail::scan_on_tensors<0>(rows, std::tuple<>{}, xs, false).second;
+  else return detail::scan_of_values<0>(rows, std::tuple<>{}, xs, false).second;
+}
+
+} // namespace varve
+
+// ---- varve/hop/while_loop.hpp
+namespace varve {
+
+/// Tag of the higher-order operator `while_loop`.
+struct while_loop_t {
+  static constexpr auto op_name = "while_loop";
+  static constexpr auto backward_name = "WhileLoopBackward";
+};
+
+/// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and tangents; vmap goes on while any lane does, and lanes that are
+/// done keep their values. What is carried before each step is kept for reverse mode, with the number of steps; the pullback is a scan over as many rows, backwards, which is
+/// right for none too.
+template <>
+struct rules<while_loop_t> : rules<scan_t> {
+  template <class I, class Op, class... V>
+  static constexpr auto grad(I const& in, Op const& op, V const&... v) {
+    return [&](auto const&... t) {
+      auto const y = op.saving()(op.no_steps(), detail::pack(t.primal...)); // (steps, carried..., outputs..., kept...)
+      auto const n = detail::count_of(y);
+      auto const one = detail::one_of(n);
+      auto const kept = n - op.carried;
+      return in.record_hop(in, op, detail::part(y, one, kept), detail::joined(detail::part(y, one - one, one), detail::part(y, kept, n)), t...);
+    }(in.open_tracked(v)...);
+  }
+  template <class Op, class S, class P, class... G>
+  static constexpr auto pull(Op const& op, S const& saved, P const& operands, G const&... g) {
+    auto const c = op.carried;
+    auto const zero = c - c;
+    auto const one = detail::one_of(c);
+    auto const n = detail::count_of(operands);
+    auto const r = rules<scan_t>::pull(op.over_count(), detail::part(saved, one, one + c),
+                                       detail::joined(detail::part(operands, zero, c), detail::part(saved, zero, one), detail::part(operands, c, n)), g...);
+    return detail::joined(detail::part(r, zero, c), detail::part(r, c + one, n + one));
+  }
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+/// One of the two functions of `while_loop` on flat values. Behind what is carried both are given (additional..., captures of the condition..., captures of the body...): of these
+/// it takes the first `Additional`, and `Own` from `From` on.
+template <class F, class Carried, class Behind, std::size_t Additional, std::size_t From, std::size_t Own>
+struct flat_loop_function {
+  [[no_unique_address]] F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const y = call(tree_unflatten<Carried>(std::tie(v...)), tree_unflatten<Behind, leaf_count<Carried>()>(std::tie(v...)));
+    return copied(tree_leaves(y));
+  }
+  /// A `std::tuple` of what is carried is handed over as so many arguments.
+  template <class C, class B>
+  constexpr auto call(C const& carried, B const& behind) const {
+    return [&]<std::size_t... A, std::size_t... O>(std::index_sequence<A...>, std::index_sequence<O...>) {
+      auto const with = [&](auto const&... c) { return f(c..., std::get<A>(behind)..., std::get<From + O>(behind)...); };
+      if constexpr (is_tuple<Carried>) return call_with(with, carried);
+      else return with(carried);
+    }
+    (std::make_index_sequence<Additional>{}, std::make_index_sequence<Own>{});
+  }
+
+private:
+  template <class... V>
+  static constexpr std::tuple<V...> copied(std::tuple<V const&...> const& t) {
+    return t;
+  }
+};
+template <std::size_t Additional, std::size_t From, std::size_t Own, class Carried, class Behind, class F>
+constexpr auto loop_function(F const& f) {
+  return flat_loop_function<F, Carried, Behind, Additional, From, Own>{f};
+}
+
+/// The door to the boxed operator: defined in boxed_while_loop.hpp.
+template <index_t MaxSteps, class W, class B, class Carried, class Behind>
+auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind);
+} // namespace detail
+
+/// `while_loop(cond_fn, body_fn, carried, additional...)`: while cond_fn(carried..., additional...) gives true, carried becomes body_fn(carried..., additional...), which gives
+/// values of the structure, shapes and dtypes that it took. `carried` is a tree of values; of a `std::tuple` each element is an argument, as in PyTorch. `additional`, trees of
+/// values, are the same in every step. cond_fn gives one bool. Returns what is carried at the end; of no step copies of what it began with.
+///
+/// Every interpreter is given the call whole. Under `vmap` it goes on while any lane does; lanes that are done keep their values. Reverse mode keeps what is carried at every step:
+/// on tensors as many as there are; static values need a bound, `while_loop<100>(...)`, which makes room for 100. A loop with a bound that is not done
+/// after so many steps throws `step_limit_error`, in every world. Traced, it is one node with two functions, body and condition; `fuse` makes it a loop. Values of transforms
+/// that the functions capture come in as additional or by `closure(f, captured...)`. Errors: a body that gives other metadata than it took (all differences in one text), a
+/// condition that is not one bool, on tensors also functions that write into their operands. (WL-1..6)
+///
+///     // Newton's iteration for the square root of a, as exact as it gets
+///     while_loop<60>([](auto x, auto a) { return abs(x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return 0.5 * (x + a / x); }, a, a)
+template <index_t MaxSteps = 0, class W, class B, class Carried, class... A>
+constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& carried, A const&... additional) {
+  static_assert(MaxSteps >= 0, "varve: while_loop: the bound on the steps is a number from 1 on; without one it is not given");
+  using W_captures = std::remove_cvref_t<decltype(detail::captures_of(cond_fn))>;
+  using B_captures = std::remove_cvref_t<decltype(detail::captures_of(body_fn))>;
+  using behind = decltype(std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn)));
+  constexpr std::size_t a = sizeof...(A), w = std::tuple_size_v<W_captures>, b = std::tuple_size_v<B_captures>;
+  behind const more = std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
+  auto const condition = detail::loop_function<a, a, w, Carried, behind>(detail::without_captures(cond_fn));
+  auto const body = detail::loop_function<a, a + w, b, Carried, behind>(detail::without_captures(body_fn));
+  if constexpr (detail::tree_is_dynamic<Carried>() || detail::tree_is_dynamic<behind>()) {
+    return detail::while_loop_on_tensors<MaxSteps>(condition, body, carried, more);
+  } else {
+    auto const first = detail::flat_values(carried);
+    using C = detail::count_t<static_cast<int>(std::tuple_size_v<std::remove_const_t<decltype(first)>>)>;
+    static_assert(C::value > 0, "varve: while_loop: what is carried holds no value");
+    using end = detail::unless_true<std::remove_const_t<decltype(condition)>>;
+    scan_call<std::remove_const_t<decltype(body)>, C, detail::count_t<0>, ints<MaxSteps>, end> const loop{body, {}, {}, {}, false, end{condition}};
+    return tree_unflatten<Carried>(loop(first, detail::flat_values(more)));
+  }
+}
+
+} // namespace varve
+
+
+// ---- varve/hop/boxed_while_loop.hpp
+/// @file
+/// `while_loop` on tensors: operands come in packs of run-time size and the functions are erased, else the rules are those of `rules<while_loop_t>`.
+namespace varve {
+
+namespace detail {
+template <index_t MaxSteps, class W, class B, class Carried, class Behind>
+auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind) {
+  static_assert(leaf_level<Carried>() == 0 && leaf_level<Behind>() == 0, "varve: while_loop: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  auto const first = as_tensors(carried);
+  auto const more = as_tensors(behind);
+  boxed_args const start = flatten(first);
+  if (start.size() == 0) refuse::argument_is_invalid(while_loop_t::op_name, "what is carried holds no value");
+  auto const box = [&](auto const& f) -> boxed_function {
+    return [&](boxed_args const& a) {
+      int at = 0;
+      auto const now = filled(first, a, at);
+      auto const y = f.call(now, filled(more, a, at));
+      return flatten(y);
+    };
+  };
+  using Y = decltype(body.call(first, more));
+  static_assert(std::is_same_v<decltype(as_tensors(std::declval<Y>())), std::remove_const_t<decltype(first)>>,
+                "varve: while_loop: the body must give a tree of the structure of what is carried");
+  boxed_args const y = boxed_scan{&loop_operator<while_loop_t>(), box(body), box(condition), start.size(), 0, false, false, MaxSteps, false}(joined(start, flatten(more)));
+  int at = 0;
+  return filled(first, y, at);
 }
 } // namespace detail
 
@@ -20811,72 +23297,6 @@ tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tens
 /// @file
 /// Every operator.
 
-// ---- varve/op/amax.hpp
-namespace varve {
-
-namespace detail {
-template <class Tag>
-struct extremum : rule::reduction {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    for (int k = 0; k < at[0].n; ++k)
-      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
-    return reduction::shape(at, in, n);
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    dims first = x.sizes;
-    for (int k = 0; k < first.n; ++k)
-      if (at[0].contains(k)) first[k] = 1;
-    if (numel(x.sizes) == 0) return;
-    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
-    for_each_reduced(at, out, x, [](R& r, T v) {
-      if (v != v || rules<Tag>::better(v, r)) r = v;
-    });
-  }
-  /// Weights that spread a derivative evenly over the elements equal to the extremum.
-  template <class Op, value Y, value X>
-  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
-    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
-    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
-    return mul(weights(op, y, x), keep_reduced(op, g, x));
-  }
-};
-} // namespace detail
-
-/// Greatest element along axes.
-template <>
-struct rules<amax_t> : detail::extremum<amax_t> {
-  static constexpr bool better(auto v, auto r) { return v > r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
-};
-/// Smallest element along axes.
-template <>
-struct rules<amin_t> : detail::extremum<amin_t> {
-  static constexpr bool better(auto v, auto r) { return v < r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
-};
-
-template <value X, class... A>
-constexpr auto amax_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amax_t>(x, at...);
-}
-template <value X, class... A>
-constexpr auto amin_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amin_t>(x, at...);
-}
-
-} // namespace varve
-
 // ---- varve/op/argmax.hpp
 namespace varve {
 
@@ -20924,6 +23344,40 @@ constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
   if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
   else return detail::reduce<argmax_t>(x, at...);
 }
+
+} // namespace varve
+
+// ---- varve/op/erf.hpp
+namespace varve {
+
+/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1 + erf(x / sqrt(2)))`.
+template <>
+struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::erf(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0); }
+};
+
+} // namespace varve
+
+// ---- varve/op/expm1.hpp
+namespace varve {
+
+/// e^x - 1 without cancellation near 0.
+template <>
+struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::expm1(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
+};
+
+/// log(1 + x) without cancellation near 0; NaN below -1.
+template <>
+struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::log1p(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
+};
 
 } // namespace varve
 
@@ -21035,6 +23489,142 @@ template <value X, class A, value I, value S>
 constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
   return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
 }
+
+} // namespace varve
+
+// ---- varve/op/gelu.hpp
+/// @file
+/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
+namespace varve {
+
+namespace detail {
+template <class Tag, value X>
+constexpr void needs_floating(X const& x) {
+  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
+}
+} // namespace detail
+
+/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
+struct approximate {
+  static constexpr ints<0> none{};
+  static constexpr ints<1> tanh{};
+};
+
+/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
+inline constexpr struct gelu_t : composite_operator<gelu_t> {
+  static constexpr auto op_name = "gelu";
+  template <value X, class A = ints<0>>
+  static constexpr auto body(X const& x, A const& approximation = {}) {
+    detail::needs_floating<gelu_t>(x);
+    return choose(
+        same_fact(detail::as_fact(approximation), approximate::tanh),
+        [](auto const& v) { return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1)); }, // sqrt(2/pi)
+        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+  }
+} gelu{};
+
+/// x * sigmoid(x) (also called swish). Integers are refused.
+inline constexpr struct silu_t : composite_operator<silu_t> {
+  static constexpr auto op_name = "silu";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    detail::needs_floating<silu_t>(x);
+    return mul(x, sigmoid(x));
+  }
+} silu{};
+
+/// log(1 + e^x) without overflow.
+template <>
+struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
+};
+
+/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold. Integers are refused.
+inline constexpr struct softplus_t : composite_operator<softplus_t> {
+  static constexpr auto op_name = "softplus";
+  template <value X, number B = int, number T = int>
+  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
+    detail::needs_floating<softplus_t>(x);
+    auto const scaled = mul(x, beta);
+    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+  }
+} softplus{};
+
+} // namespace varve
+
+// ---- varve/op/reciprocal.hpp
+namespace varve {
+
+/// 1 / x, correctly rounded; integers become floating.
+template <>
+struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
+};
+
+/// 1 / sqrt(x); infinite at 0, NaN below.
+template <>
+struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
+};
+
+/// x * x; bool becomes int64, as powers do.
+inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr auto op_name = "square";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const product = [](auto const& v) { return mul(v, v); };
+    return choose(
+        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product, x);
+  }
+} square{};
+
+} // namespace varve
+
+// ---- varve/op/layer_norm.hpp
+namespace varve {
+
+namespace detail {
+/// The axes that `layer_norm` normalizes: the last ones, whose sizes were given.
+inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normalized) {
+  dims axes;
+  bool same = normalized.n > 0 && normalized.n <= sizes.n;
+  for (int k = 0; k < normalized.n && same; ++k) {
+    same = sizes[sizes.n - normalized.n + k] == normalized[k];
+    axes.push_back(sizes.n - normalized.n + k);
+  }
+  if (!same) refuse::argument_is_invalid("layer_norm", "normalized_shape must be the last sizes of the input");
+  return axes;
+};
+} // namespace detail
+
+/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard deviation (that of the population, eps added to the variance), both along
+/// the last axes, whose sizes are given; then times weight, plus bias. Integers are refused.
+///
+/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the mean: the same function with the same derivatives of every order,
+/// but the backward part needs no sum that depends on another sum, so that one pass over a row finds both.
+inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
+  static constexpr auto op_name = "layer_norm";
+  template <value X, class S, class W = none_t, class B = none_t>
+  static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {}, double eps = 1e-5) {
+    auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
+    auto const m = mean(x, axes, keepdim);
+    auto const fixed = detach(m);
+    auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));
+    auto const y = mul(sub(x, m), rsqrt(add(variance, eps)));
+    auto const scaled = [&] {
+      if constexpr (is_none<W>) return y;
+      else return mul(y, weight);
+    }();
+    if constexpr (is_none<B>) return scaled;
+    else return add(scaled, bias);
+  }
+} layer_norm{};
 
 } // namespace varve
 
@@ -21389,7 +23979,14 @@ public:
     if (category(y.dtype()) > category(to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
-    else set_(to, T(varve::to(y, to.dtype())));
+    else {
+      T const memory = varve::to(y, to.dtype());
+      auto const shares = [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
+        else return false;
+      };
+      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
+    }
     return to;
   }
 
@@ -21458,7 +24055,7 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
-      return div(e, sum(e, axis, keepdim));
+      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
     };
     return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
   }
@@ -21563,223 +24160,6 @@ inline constexpr struct chunk_t {
     return split(x, on_dims(detail::chunk_extent, detail::as_fact(axis), detail::as_fact(n), shape_of(x)), axis);
   }
 } chunk{};
-
-} // namespace varve
-
-// ---- varve/transform/vmap.hpp
-namespace varve {
-
-/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers count from the last dimension.
-template <auto... D>
-struct in_dims_t {};
-template <auto... D>
-inline constexpr in_dims_t<D...> in_dims{};
-/// Where the mapped dimension of each result goes; one entry serves all results.
-template <auto... D>
-struct out_dims_t {};
-template <auto... D>
-inline constexpr out_dims_t<D...> out_dims{};
-
-namespace detail {
-template <std::size_t I, auto First, auto... Rest>
-constexpr auto dim_at() {
-  if constexpr (sizeof...(Rest) == 0 || I == 0) return First;
-  else return dim_at<I - 1, Rest...>();
-}
-inline constexpr auto to_front = [](dims const& s, dims const& axis) {
-  int const a = wrap_axis(axis[0], s.n);
-  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
-  dims p{a};
-  for (int k = 0; k < s.n; ++k)
-    if (k != a) p.push_back(k);
-  return p;
-};
-inline constexpr auto from_front = [](dims const& s, dims const& axis) {
-  int const a = wrap_axis(axis[0], s.n);
-  dims p;
-  for (int k = 1; k < s.n; ++k) p.push_back(k);
-  return p.insert(a, 0);
-};
-inline constexpr auto already_ordered = [](dims const& p) {
-  for (int k = 0; k < p.n; ++k)
-    if (p[k] != k) return dims{0};
-  return dims{1};
-};
-/// Permutes unless the order is there already.
-inline constexpr auto permute_to = [](auto const& x, auto const& p) {
-  return choose(
-      same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
-};
-inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
-
-/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
-template <auto D, class T>
-constexpr auto mapped_sizes(T const& t) {
-  if constexpr (is_none<decltype(D)>) {
-    return std::tuple<>{};
-  } else if constexpr (is_vector<T>) {
-    static_assert(tree_is_dynamic<T>(), "varve: vmap: a vector of static values cannot be mapped; use std::array");
-    dims n;
-    bool first = true;
-    tree_for_each(
-        [&](auto const& v) {
-          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
-          dims const m{v.size(D)};
-          if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
-          first = false;
-          n = m;
-        },
-        t);
-    return std::make_tuple(n);
-  } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
-    return mapped_sizes<D>(members_of(t));
-  } else if constexpr (is_tree_node<T>) {
-    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
-  } else {
-    static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
-    auto size = [](dims const& s, dims const& a) {
-      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
-      return dims{s[wrap_axis(a[0], s.n)]};
-    };
-    return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
-  }
-}
-/// Are the mapped sizes equal, as far as they are known to the compiler?
-template <class S>
-inline constexpr bool sizes_agree = false;
-template <class N, class... M>
-inline constexpr bool sizes_agree<std::tuple<N, M...>> = !(is_ints<N> && (is_ints<M> && ...)) || (std::is_same_v<N, M> && ...);
-
-template <class N, class... M>
-constexpr auto common_size(std::tuple<N, M...> const& sizes) {
-  if constexpr (is_ints<N> && (is_ints<M> && ...)) {
-    return N{};
-  } else {
-    dims const n = to_dims(std::get<0>(sizes));
-    std::apply([&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); }, sizes);
-    return n;
-  }
-}
-
-/// Mapped arguments at a static level.
-template <int N, class Tag, class Size>
-struct static_batch_scope {
-  using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
-  Size n;
-  constexpr Size size() const { return n; }
-  template <class V>
-  constexpr auto map(V const& v) const {
-    interpreter in{};
-    in.n = n;
-    return seen<interpreter, V>{v, in, {}};
-  }
-  template <class Body>
-  constexpr auto run(Body const& body) const {
-    return body();
-  }
-  template <class Y>
-  static constexpr auto mapped(Y const&) {
-    check_exit<N, Y>();
-    return std::bool_constant<at_level<Y, N>>{};
-  }
-  template <class Y>
-  static constexpr auto unmapped(Y const& y) {
-    return y.value;
-  }
-};
-template <class F, class Size, class... X>
-constexpr auto batch_scope([[maybe_unused]] F const& f, Size const& n, [[maybe_unused]] random_policy random) {
-  if constexpr (any_dynamic<X...>) return dynamic_batch_scope<>(to_dims(n)[0], random);
-  else return static_batch_scope<next_level<F, X...>, F, Size>{n};
-}
-
-template <auto D, class Scope, class T>
-constexpr auto map_tree(Scope const& scope, T const& t) {
-  if constexpr (is_none<decltype(D)>) return t;
-  else return tree_map([&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
-}
-template <auto D, class Scope, class Y>
-constexpr auto collect(Scope const& scope, Y const& y) {
-  static_assert(value<Y>, "varve: vmap: the mapped function must return values");
-  if constexpr (is_none<decltype(D)>) {
-    auto const mapped = scope.mapped(y);
-    if constexpr (std::is_same_v<std::remove_const_t<decltype(mapped)>, bool>) {
-      if (mapped) refuse::result_is_mapped_but_out_dims_says_none();
-    } else {
-      static_assert(!decltype(mapped)::value, "varve: vmap: a result is mapped although out_dims says none; give it a dimension");
-    }
-    return y;
-  } else {
-    auto const front = choose(
-        scope.mapped(y), [&](auto const& v) { return scope.unmapped(v); },
-        [&](auto const& v) { return expand(v, on_dims(prepend, shape_of(v), scope.size())); }, y);
-    return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
-  }
-}
-template <auto... D, class Scope, class Y>
-constexpr auto collect_tree(Scope const& scope, Y const& y) {
-  if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
-    return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
-  } else if constexpr (is_tree_node<Y>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return remake(std::type_identity<Y>{}, collect_tree<dim_at<K, D...>()>(scope, std::get<K>(y))...); }(
-        std::make_index_sequence<std::tuple_size_v<Y>>{});
-  } else {
-    return collect<dim_at<0, D...>()>(scope, y);
-  }
-}
-} // namespace detail
-
-/// The function object of `vmap`.
-template <class F, class In, class Out, random_policy R = random_policy::error>
-struct vmap_function;
-template <class F, auto... In, auto... Out, random_policy R>
-struct vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
-  [[no_unique_address]] F f;
-
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    constexpr bool counted = sizeof...(In) == 1 || sizeof...(In) == sizeof...(X);
-    static_assert(counted, "varve: vmap: in_dims must have one entry, or one per argument");
-    if constexpr (counted) return call(std::index_sequence_for<X...>{}, x...);
-    else return none;
-  }
-
-private:
-  template <std::size_t... K, class... X>
-  constexpr auto call(std::index_sequence<K...>, X const&... x) const {
-    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
-    using S = decltype(sizes);
-    static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
-    static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>, "varve: vmap: the mapped dimensions of the arguments have different sizes");
-    if constexpr (detail::sizes_agree<S>) {
-      auto scope = detail::batch_scope<F, decltype(detail::common_size(sizes)), X...>(f, detail::common_size(sizes), R);
-      auto const in = std::make_tuple(detail::map_tree<detail::dim_at<K, In...>()>(scope, x)...);
-      auto const y = scope.run([&] { return detail::call_with(f, in); });
-      return detail::collect_tree<Out...>(scope, y);
-    } else {
-      return none; // nothing more is instantiated after the message
-    }
-  }
-};
-
-/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop over slices. Errors: unequal mapped sizes, a result
-/// that is mapped although out_dims says none. TR-1..4. Random operators on tensors inside are refused unless `randomness` says what they do.
-template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
-constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};
-}
-template <class F, auto... In, random_policy R = random_policy::error>
-constexpr auto vmap(F f, in_dims_t<In...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{f};
-}
-template <class F, auto... Out, random_policy R = random_policy::error>
-constexpr auto vmap(F f, out_dims_t<Out...>, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<Out...>, R>{f};
-}
-template <random_policy R = random_policy::error, class F>
-constexpr auto vmap(F f, randomness_t<R> = {}) {
-  return vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{f};
-}
 
 } // namespace varve
 
@@ -22187,93 +24567,6 @@ template <int... A, class F>
 constexpr auto value_and_grad(F f, has_aux_t) {
   if constexpr (sizeof...(A) == 0) return grad_function<true, true, F, 0>{f};
   else return grad_function<true, true, F, A...>{f};
-}
-
-} // namespace varve
-
-// ---- varve/transform/with.hpp
-namespace varve {
-
-/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare `ones<float, 3>()` has no argument whose type could
-/// carry the stack; a scope carries the modes it was handed through, the outermost first. On tensors factories need none.
-template <class... I>
-struct scope {
-  [[no_unique_address]] std::tuple<I...> stack{};
-
-  /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
-  template <index_t... D, number N>
-  constexpr auto full(ints<D...> const& sizes, N v) const {
-    return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(lift_to_all(stack, v));
-  }
-  /// `zeros(shape<2, 3>, type<double>)`
-  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
-  constexpr auto zeros(ints<D...> const& sizes, ints<T> const& = {}) const {
-    return full(sizes, type_of<static_cast<dtype>(T)>(0));
-  }
-  template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
-  constexpr auto ones(ints<D...> const& sizes, ints<T> const& = {}) const {
-    return full(sizes, type_of<static_cast<dtype>(T)>(1));
-  }
-};
-namespace detail {
-template <class T>
-inline constexpr bool is_scope = false;
-template <class... I>
-inline constexpr bool is_scope<scope<I...>> = true;
-/// The scope inside one more mode.
-template <class In, class... I>
-constexpr auto within(scope<I...> const& s, In const& in) {
-  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
-}
-} // namespace detail
-
-/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by the compiler. The mode sits above the
-/// transforms already around it and below those that f applies. On tensors it is a `mode_guard` around the call.
-template <class M, class F, class... X>
-  requires(sizeof...(X) > 0)
-constexpr auto with(M& mode, F const& f, X const&... x) {
-  if constexpr (any_dynamic<X...>) {
-    mode_guard const on{mode};
-    return f(x...);
-  } else {
-    using I = mode_interpreter<static_level<detail::next_level<F, X...>, F>, M>;
-    I in{};
-    in.mode = &mode;
-    auto const close = [&](auto const& v) {
-      using V = std::remove_cvref_t<decltype(v)>;
-      if constexpr (value<V>) return seen<I, std::remove_cvref_t<decltype(detail::plain(v))>>{detail::plain(v), in, {}};
-      else if constexpr (detail::is_scope<V>) return detail::within(v, in);
-      else return v;
-    };
-    auto const open = [](auto const& y) {
-      using Y = std::remove_cvref_t<decltype(y)>;
-      if constexpr (value<Y>) detail::check_exit<I::level, Y>();
-      if constexpr (at_level<Y, I::level>) return y.value;
-      else return y;
-    };
-    return tree_map(open, f(tree_map(close, x)...));
-  }
-}
-
-/// The function object of `with(mode, f)`.
-template <class M, class F>
-struct with_function {
-  M* mode;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    if constexpr (sizeof...(X) > 0) {
-      return with(*mode, f, x...);
-    } else { // nothing but factories of tensors can be inside
-      mode_guard const on{*mode};
-      return f();
-    }
-  }
-};
-/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`, `grad(with(m, f))(x)`. The mode must outlive it.
-template <class M, class F>
-constexpr auto with(M& mode, F f) {
-  return with_function<M, F>{&mode, f};
 }
 
 } // namespace varve

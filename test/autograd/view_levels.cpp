@@ -2,6 +2,8 @@
 // Writing into views inside of transforms (semantics AG-15, AG-16, AG-28 at levels): as the same program without.
 #include "autograd_test.hpp"
 
+#include <functional>
+
 using namespace autograd_test;
 
 namespace {
@@ -263,5 +265,94 @@ TEST_CASE("level: what an operator made there may be written into with values of
   CHECK(kept.data<double>()[5] == 2);
   CHECK(elements(vv::add_(kept, 1)) == list(6, 3));
   CHECK(elements(kept) == list(6, 3));
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("level: views are written into in inference mode as outside of it", "[autograd][view][transform]") { // AG-20
+  tensor const x = vec({1, 2, 3}), t = vec({1, 1, 1});
+  auto const into_view = [](tensor const& v) {
+    tensor const b = vv::clone(v), r = vv::reshape(b, dims{3, 1});
+    vv::mul_(r, vv::reshape(v, dims{3, 1}));
+    return vv::sum(b * v);
+  };
+  auto const into_base = [](tensor const& v) {
+    tensor const b = vv::zeros({3}, vv::dtype::float64), r = vv::reshape(b, dims{3, 1});
+    vv::add_(b, v);
+    return vv::sum(r * r * r);
+  };
+  auto const overtaken = [](tensor const& v) {
+    tensor const b = vv::clone(v), s = vv::sum(vv::sin(b));
+    vv::mul_(b, v);
+    return s;
+  };
+  {
+    vv::inference_mode const on;
+    for (auto const& f : {std::function<tensor(tensor const&)>(into_view), std::function<tensor(tensor const&)>(into_base)}) {
+      CHECK(elements(vv::grad(f)(x)) == list{3, 12, 27});
+      CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(t)).second) == list{42});
+      CHECK(elements(vv::grad([&](tensor const& v) { return vv::sum(vv::grad(f)(v)); })(x)) == list{6, 12, 18});
+    }
+    CHECK_THROWS_WITH(vv::grad(overtaken)(x), ContainsText("was modified by an in-place operator"));
+    CHECK_THROWS_AS(vv::clone(x).version(), vv::autograd_error);
+  }
+  CHECK_THROWS_WITH(vv::grad(overtaken)(x), ContainsText("was modified by an in-place operator"));
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          vv::inference_mode const on;
+          return into_view(v);
+        })(x)) == list{3, 12, 27});
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("level: its constants are read, and written into captured tensors", "[autograd][transform]") {
+  tensor const x = vec({1, 2, 3}), kept = vec({0, 0, 0});
+  auto const f = [&](tensor const& v) {
+    tensor const c = x * 2;
+    vv::add_(kept, c);
+    vv::copy_(vv::select(kept, 0, 0), vv::sum(vv::clone(vv::detach(v))));
+    c.bump_version();
+    return vv::sum(v * vv::sum(c).template item<double>());
+  };
+  CHECK(elements(vv::grad(f)(x)) == list{12, 12, 12});
+  CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(x)).second) == list{72});
+  CHECK(elements(kept) == list{6, 8, 12});
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::add_(kept, v), vv::sum(v); })(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::vmap([&](tensor const& v) { return v * v.template item<double>(); })(x), vv::transform_error);
+  CHECK(elements(kept) == list{6, 8, 12});
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("level: what eager autograd recorded is asked for it inside as outside", "[autograd][transform]") {
+  tensor const l = leaf(3.0);
+  tensor kept;
+  int heard = 0;
+  tensor const y = vv::grad([&](tensor const& v) {
+    kept = l * l;
+    CHECK(!kept.is_leaf());
+    CHECK(kept.requires_grad());
+    CHECK(kept.grad_fn());
+    kept.register_hook([&](tensor const&) { ++heard; });
+    kept.retain_grad();
+    CHECK(vv::zeros({2}).is_leaf());
+    return vv::sum(v) * kept;
+  })(number(1));
+  CHECK(!kept.is_leaf());
+  y.backward();
+  CHECK(heard == 1);
+  CHECK(kept.grad().item<double>() == 1);
+  CHECK(grad_of(l) == list{6});
+  {
+    vv::forward_ad::dual_level const on;
+    CHECK(vv::forward_ad::make_dual(l, number(1)).is_leaf());
+    CHECK_THROWS_WITH(vv::autograd::grad<>({vv::forward_ad::make_dual(l, number(1)) * 2}, {l}), ContainsText("recorded below the transform"));
+    CHECK_THROWS_AS(vv::forward_ad::make_dual(l, number(1)).register_hook([](tensor const&) {}), vv::autograd_error);
+  }
+  // A view that has its history from its base only.
+  vv::autograd::options create;
+  create.create_graph = true;
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          tensor const b = vv::zeros({3}, vv::dtype::float64), first = vv::select(b, 0, 0);
+          vv::add_(b, v * v * v);
+          return vv::sum(vv::autograd::grad<>({first}, {v}, {}, create)[0]);
+        })(vec({1, 2, 3}))) == list{6, 0, 0});
   CHECK(thread_is_clean());
 }

@@ -82,3 +82,80 @@ TEST_CASE("fuse: cond becomes a branch, nested and under grad", "[fuse][cond]") 
   CHECK(g(0.2) == Approx(std::exp(0.4) + 1));
   CHECK(g(-1.0) == Approx(-6));
 }
+
+namespace {
+constexpr auto put_together = [](auto x, auto y) {
+  auto const rows = vv::stack(std::tuple{vv::stack(std::tuple{vv::sin(x), x * y}, vv::axis<0>), vv::stack(std::tuple{vv::exp(y), x - y}, vv::axis<0>)}, vv::axis<0>);
+  return std::tuple(vv::permute(rows, vv::axis<2, 0, 1>), vv::cat(std::tuple{vv::reshape(x, vv::shape<1, 19>), vv::unsqueeze(vv::cos(y), vv::axis<0>)}, vv::axis<1>));
+};
+constexpr auto labelled = [](auto w, auto y) { return vv::sum(w * vv::one_hot(y, vv::ints<5>{})); };
+constexpr auto two_products = [](auto a, auto b) { return vv::transpose(vv::mm(a, b)); };
+constexpr auto product_wanted_twice = [](auto a, auto b) {
+  auto const m = vv::mm(a, b);
+  return std::tuple(vv::transpose(m), vv::sum(m));
+};
+template <class F, class... A>
+constexpr int stages(F const&, vv::loop::stage_kind kind) {
+  auto const& p = F::template program<A...>::value;
+  int n = 0;
+  for (std::size_t k = 0; k < p.used.stages; ++k) n += p.stages[k].kind == kind;
+  return n;
+}
+} // namespace
+
+TEST_CASE("fuse: what a result is put together from is computed in place, in one loop", "[fuse]") {
+  using row = array<double, 19>;
+  row x, y;
+  for (index_t i = 0; i < 19; ++i) x[i] = 0.1 * static_cast<double>(i) - 1, y[i] = 0.3 + 0.05 * static_cast<double>(i);
+  constexpr auto f = vv::fuse(put_together);
+  auto const [r, c] = f(x, y);
+  for (index_t i = 0; i < 19; ++i) {
+    CHECK(r(i, 0, 0) == Approx(std::sin(x[i])));
+    CHECK(r(i, 0, 1) == Approx(x[i] * y[i]));
+    CHECK(r(i, 1, 0) == Approx(std::exp(y[i])));
+    CHECK(r(i, 1, 1) == Approx(x[i] - y[i]));
+    CHECK(c(0, i) == x[i]);
+    CHECK(c(0, 19 + i) == Approx(std::cos(y[i])));
+  }
+  STATIC_REQUIRE(decltype(f)::workspace_bytes<row, row> == 0);
+  STATIC_REQUIRE(stages<decltype(f), row, row>(f, vv::loop::stage_kind::loops) == 1);
+}
+TEST_CASE("fuse: labels are compared in the registers of the floats beside them", "[fuse]") {
+  using scores = array<float, 33, 5>;
+  using labels = array<std::int64_t, 33>;
+  scores w;
+  labels y;
+  double expected = 0;
+  for (index_t i = 0; i < 33; ++i) {
+    y[i] = i % 7 == 6 ? (index_t{1} << 32) + 1 : i % 5; // a label out of range matches nothing, also when only its low bits would
+    for (index_t c = 0; c < 5; ++c) w(i, c) = static_cast<float>(i * 5 + c);
+    if (y[i] < 5) expected += static_cast<double>(w(i, y[i]));
+  }
+  constexpr auto f = vv::fuse(labelled);
+  CHECK(f(w, y) == Approx(expected));
+  STATIC_REQUIRE(decltype(f)::program<scores, labels>::value.bodies[0].type == vv::loop::lane::f32);
+}
+TEST_CASE("fuse: the transpose of a product is a product, unless both are wanted", "[fuse]") {
+  using left = array<double, 6, 7>;
+  using right = array<double, 7, 9>;
+  left a;
+  right b;
+  for (index_t i = 0; i < 42; ++i) a[i] = 0.3 * static_cast<double>(i % 11) - 1;
+  for (index_t i = 0; i < 63; ++i) b[i] = 0.2 * static_cast<double>(i % 13) - 1;
+  constexpr auto f = vv::fuse(two_products);
+  constexpr auto g = vv::fuse(product_wanted_twice);
+  auto const t = f(a, b);
+  auto const [u, total] = g(a, b);
+  double sum = 0;
+  for (index_t i = 0; i < 6; ++i)
+    for (index_t j = 0; j < 9; ++j) {
+      double s = 0;
+      for (index_t k = 0; k < 7; ++k) s += a(i, k) * b(k, j);
+      CHECK(t(j, i) == Approx(s).margin(1e-12));
+      CHECK(u(j, i) == Approx(s).margin(1e-12));
+      sum += s;
+    }
+  CHECK(total == Approx(sum));
+  STATIC_REQUIRE(decltype(f)::program<left, right>::value.used.stages == 1);
+  STATIC_REQUIRE(stages<decltype(g), left, right>(g, vv::loop::stage_kind::matmul) == 1);
+}

@@ -112,6 +112,15 @@ TEST_CASE("passes: fold moves signs into additions", "[graph][pass]") {
   CHECK(count(g, neg) == 0);
   CHECK(count(g, sub) == 1);
 }
+TEST_CASE("passes: fold writes a product with -1 as a negative", "[graph][pass]") {
+  graph const g = fold([] {
+    writer w;
+    int const x = w.argument(dims(3)), y = w.argument(dims(3)), minus = w.number(-1);
+    return w.done({w.apply(add, w.apply(mul, minus, x), w.apply(neg, y)), w.apply(mul, w.apply(neg, x), minus)});
+  }());
+  CHECK(count(g, mul) == 0);
+  CHECK(g.results[1] == 0); // x itself
+}
 TEST_CASE("passes: fold merges views of views and drops those that change nothing", "[graph][pass]") {
   graph const g = optimize(views());
   CHECK(count(g, permute) == 0);

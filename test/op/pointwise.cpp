@@ -2,6 +2,9 @@
 #include "../sample/value.hpp"
 
 #include <varve/op/all.hpp>
+#include <varve/transform/grad.hpp>
+#include <varve/transform/jvp.hpp>
+#include <varve/transform/vjp.hpp>
 
 #include <functional>
 #include <limits>
@@ -117,6 +120,12 @@ TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op]
       {"cos", [](tensor const& x) -> tensor { return vv::cos(x); }, std::cos, true},
       {"tanh", [](tensor const& x) -> tensor { return vv::tanh(x); }, std::tanh, true},
       {"sigmoid", [](tensor const& x) -> tensor { return vv::sigmoid(x); }, [](double v) { return 1 / (1 + std::exp(-v)); }, true},
+      {"expm1", [](tensor const& x) -> tensor { return vv::expm1(x); }, std::expm1, true},
+      {"log1p", [](tensor const& x) -> tensor { return vv::log1p(x + 3.5); }, [](double v) { return std::log1p(v + 3.5); }, true},
+      {"erf", [](tensor const& x) -> tensor { return vv::erf(x); }, std::erf, true},
+      {"log1p_exp", [](tensor const& x) -> tensor { return vv::log1p_exp(x); }, [](double v) { return std::log1p(std::exp(v)); }, true},
+      {"reciprocal", [](tensor const& x) -> tensor { return vv::reciprocal(x + 3.5); }, [](double v) { return 1 / (v + 3.5); }, true},
+      {"rsqrt", [](tensor const& x) -> tensor { return vv::rsqrt(x + 3.5); }, [](double v) { return 1 / std::sqrt(v + 3.5); }, true},
       {"abs", [](tensor const& x) -> tensor { return vv::abs(x); }, std::fabs, false},
       {"sign", [](tensor const& x) -> tensor { return vv::sign(x); }, [](double v) { return static_cast<double>((v > 0) - (v < 0)); }, false},
       {"relu", [](tensor const& x) -> tensor { return vv::relu(x); }, [](double v) { return v > 0 ? v : 0; }, false}};
@@ -154,9 +163,38 @@ TEST_CASE("pointwise: NaN and infinity as in PyTorch", "[op][pointwise]") {
     CHECK(difference(vv::exp(from({-1e4, 1e4, -inf, nan}, {4}, t)), from({0, inf, 0, nan}, {4}, t)) == "");
     CHECK(difference(vv::sigmoid(from({-1e4, 1e4}, {2}, t)), from({0, 1}, {2}, t)) == "");
     CHECK(difference(vv::tanh(from({-1e4, 1e4, inf}, {3}, t)), from({-1, 1, 1}, {3}, t)) == "");
+    CHECK(difference(vv::erf(from({-1e4, 1e4, inf, -inf, nan, 0}, {6}, t)), from({-1, 1, 1, -1, nan, 0}, {6}, t)) == "");
+    CHECK(difference(vv::expm1(from({-1e4, 1e4, -inf, nan}, {4}, t)), from({-1, inf, -1, nan}, {4}, t)) == "");
+    CHECK(difference(vv::log1p(from({-1, -2, inf}, {3}, t)), from({-inf, nan, inf}, {3}, t)) == "");
+    CHECK(difference(vv::log1p_exp(from({-1e4, 1e4, nan}, {3}, t)), from({0, 1e4, nan}, {3}, t)) == "");
+    CHECK(difference(vv::reciprocal(from({0, -0.0, inf}, {3}, t)), from({inf, -inf, 0}, {3}, t)) == "");
+    CHECK(difference(vv::rsqrt(from({0, inf, -1, 4}, {4}, t)), from({inf, 0, nan, 0.5}, {4}, t)) == "");
     CHECK(difference(vv::pow(from({0, 2, -2, 0, 4}, {5}, t), from({0, -1, 3, 2, 0.5}, {5}, t)), from({1, 0.5, -8, 0, 2}, {5}, t), 1e-6) == "");
     CHECK(difference(vv::where(from({1, 0}, {2}, dtype::bool_), from({1, nan}, {2}, t), from({nan, 2}, {2}, t)), from({1, 2}, {2}, t)) == "");
   }
+}
+
+TEST_CASE("activations and layer_norm: integers and wrong shapes are refused", "[op][pointwise]") {
+  tensor const whole = from({1, 2}, {2}, dtype::int64), x = from({1, 2, 3, 4}, {2, 2}, dtype::float32);
+  CHECK_THROWS_AS(vv::gelu(whole), vv::error);
+  CHECK_THROWS_AS(vv::silu(whole), vv::error);
+  CHECK_THROWS_AS(vv::softplus(whole), vv::error);
+  CHECK_THROWS_AS(vv::layer_norm(whole, dims{2}), vv::error);
+  CHECK_THROWS_AS(vv::layer_norm(x, dims{3}), vv::error);
+  CHECK_THROWS_AS(vv::layer_norm(x, dims{}), vv::error);
+  CHECK(vv::square(from({1, 0}, {2}, dtype::bool_)).dtype() == dtype::int64);
+  CHECK(difference(vv::softplus(from({-1, 25}, {2}, dtype::float64)), from({std::log1p(std::exp(-1.0)), 25}, {2}, dtype::float64), 1e-12) == "");
+}
+
+TEST_CASE("div: a gradient has the digits of the result, whatever the divisor's dtype", "[op][pointwise]") {
+  tensor const x = from({1, 2}, {2}, dtype::float64);
+  for (auto t : {dtype::int64, dtype::float32}) {
+    tensor const n = from({3, 7}, {2}, t), third = from({1.0 / 3, 1.0 / 7}, {2}, dtype::float64);
+    auto const quotient = [&](auto const& v) { return v / n; };
+    CHECK(difference(std::get<0>(vv::vjp(quotient, x).second(vv::ones_like(x))), third, 1e-15) == "");
+    CHECK(difference(vv::jvp(quotient, std::tuple(x), std::tuple(vv::ones_like(x))).second, third, 1e-15) == "");
+  }
+  static_assert(vv::grad([](auto v) { return v / 3; })(2.0) == 1.0 / 3);
 }
 
 TEST_CASE("to: every dtype to every other", "[op][to]") {

@@ -58,6 +58,18 @@ std::map<std::string, call> const& opinfo::calls() {
       {"cos", [](in_t x, at_t) -> tensor { return vv::cos(x[0]); }},
       {"sigmoid", [](in_t x, at_t) -> tensor { return vv::sigmoid(x[0]); }},
       {"relu", [](in_t x, at_t) -> tensor { return vv::relu(x[0]); }},
+      {"reciprocal", [](in_t x, at_t) -> tensor { return vv::reciprocal(x[0]); }},
+      {"rsqrt", [](in_t x, at_t) -> tensor { return vv::rsqrt(x[0]); }},
+      {"square", [](in_t x, at_t) -> tensor { return vv::square(x[0]); }},
+      {"gelu", [](in_t x, at_t at) -> tensor { return vv::gelu(x[0], at[0]); }},
+      {"silu", [](in_t x, at_t) -> tensor { return vv::silu(x[0]); }},
+      {"softplus", [](in_t x, at_t) -> tensor { return vv::softplus(x[0], x[1].item<int>(), x[2].item<double>()); }},
+      {"layer_norm",
+       [](in_t x, at_t at) -> tensor {
+         double const eps = x.back().item<double>();
+         if (at[1][0] && at[1][1]) return vv::layer_norm(x[0], at[0], x[1], x[2], eps);
+         return at[1][0] ? vv::layer_norm(x[0], at[0], x[1], vv::none, eps) : at[1][1] ? vv::layer_norm(x[0], at[0], vv::none, x[1], eps) : vv::layer_norm(x[0], at[0], vv::none, vv::none, eps);
+       }},
       {"sum", [](in_t x, at_t at) -> tensor { return reduced(vv::sum, x, at); }},
       {"mean", [](in_t x, at_t at) -> tensor { return reduced(vv::mean, x, at); }},
       {"amax", [](in_t x, at_t at) -> tensor { return reduced(vv::amax, x, at); }},

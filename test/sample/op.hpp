@@ -59,6 +59,28 @@ void visit_pointwise(V const& visit) {
   unary(
       "sigmoid", [](auto const& a) { return vv::sigmoid(a); }, x);
   unary(
+      "expm1", [](auto const& a) { return vv::expm1(a); }, x);
+  unary(
+      "log1p", [](auto const& a) { return vv::log1p(a); }, p);
+  unary(
+      "reciprocal", [](auto const& a) { return vv::reciprocal(a); }, z);
+  unary(
+      "rsqrt", [](auto const& a) { return vv::rsqrt(a); }, p);
+  unary(
+      "square", [](auto const& a) { return vv::square(a); }, x);
+  unary(
+      "erf", [](auto const& a) { return vv::erf(a); }, x);
+  unary(
+      "log1p_exp", [](auto const& a) { return vv::log1p_exp(a); }, x);
+  unary(
+      "gelu", [](auto const& a) { return vv::gelu(a); }, x);
+  unary(
+      "gelu", [](auto const& a) { return vv::gelu(a, vv::approximate::tanh); }, x);
+  unary(
+      "silu", [](auto const& a) { return vv::silu(a); }, x);
+  unary(
+      "softplus", [](auto const& a) { return vv::softplus(a, 2, 1.5); }, x);
+  unary(
       "relu", [](auto const& a) { return vv::relu(a); }, z);
   unary(
       "to", [](auto const& a) { return vv::to(a, vv::type<float>); }, x);
@@ -141,6 +163,11 @@ void visit_reductions(V const& visit) {
       "softmax", [](auto const& x) { return vv::softmax(x, vv::axis<0>); }, false, reduced, m);
   visit(
       "log_softmax", [](auto const& x) { return vv::log_softmax(x, vv::axis<-1>); }, false, reduced, m);
+  visit(
+      "layer_norm", [](auto const& x, auto const& w, auto const& b) { return vv::layer_norm(x, vv::shape<3>, w, b); }, false,
+      shapes{{dims{3}, dims{3}, dims{}}, {dims{2, 2, 3}, dims{3}, dims{3}}}, m, v, v);
+  visit(
+      "layer_norm", [](auto const& x) { return vv::layer_norm(x, vv::shape<2, 3>, vv::none, vv::none, 0.5); }, false, shapes{{dims{2, 3}}, {dims{4, 2, 3}}}, m);
   visit(
       "mm", [](auto const& a, auto const& b) { return vv::mm(a, b); }, false,
       shapes{{dims{2, 3}, dims{3, 1}}, {dims{2, 0}, dims{0, 2}}, {dims{2, 2, 3}, dims{2, 3, 2}}}, m, on<real, 3, 4>{});

@@ -7,16 +7,7 @@ namespace varve {
 
 namespace detail {
 /// The edge a gradient of `t` starts from or arrives at.
-inline edge const& gradient_edge_of(tensor const& t) {
-  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped(); l = l->below)
-    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
-  return eager_history(t);
-}
-/// A value that is only the own of levels which did not record it, as seen below them.
-inline tensor const& where_recorded(tensor const& t) {
-  bool const constant = t.is_wrapped() && !t.history() && !t.extra().defined() && t.dim() == t.inner().dim();
-  return constant ? where_recorded(t.inner()) : t;
-}
+inline edge const& gradient_edge_of(tensor const& t) { return eager_history(fresh_at_level(t)); }
 /// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its results are seen, or the eager one.
 template <class Targets>
 level_seen_again graph_level_of(Targets const& outputs) {
@@ -39,6 +30,8 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     auto const& root = roots[k];
     T const y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
+    if (!root.at && y.defined() && y.requires_grad())
+      throw transform_error((std::string("varve: ") + who + ": an output was recorded below the transform through which it is seen, mapped or with a tangent; use grad or vjp, or ask outside of the transform").c_str());
     if (!root.at) refuse_autograd(who, "the tensor does not require grad and has no history; call requires_grad_ on what it is made of, outside of no_grad");
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
@@ -185,13 +178,14 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
 }
 inline tensor tensor::grad() const {
-  if (auto* const leaf = detail::leaf_of(*this)) return leaf->get();
-  if (history() && history().to()->extra)
-    if (tensor const* const g = history().to()->extra->retained_at(history().nr())) return *g;
+  edge const& e = detail::where_recorded(*this).history();
+  if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
+  if (e && e.to()->extra)
+    if (tensor const* const g = e.to()->extra->retained_at(e.nr())) return *g;
   return {};
 }
 inline void tensor::set_grad(tensor const& g) const {
-  auto* const leaf = detail::leaf_of(*this);
+  auto* const leaf = detail::leaf_of(detail::where_recorded(*this));
   if (!leaf) detail::refuse_autograd("set_grad", "only leaves that require grad keep a gradient");
   if (g.defined() && !(g.sizes() == sizes())) refuse::shapes_do_not_match("set_grad", g.sizes(), sizes());
   if (g.defined() && g.dtype() != dtype()) throw dtype_error((std::string("varve: set_grad: a gradient of ") + name(g.dtype()) + " for a tensor of " + name(dtype())).c_str());

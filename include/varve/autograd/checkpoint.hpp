@@ -144,7 +144,7 @@ struct checkpointed_call final : checkpoint_region {
   std::tuple<X...> args;
   std::vector<std::uint32_t> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
-    tensors([&](tensor const& t) { versions.push_back(version_of(t)); });
+    tensors([&](tensor const& t) { versions.push_back(t.writes()); });
   }
   template <class G>
   void tensors(G const& g) const {
@@ -157,7 +157,7 @@ struct checkpointed_call final : checkpoint_region {
   void run_again() override {
     std::size_t k = 0;
     tensors([&](tensor const& t) {
-      if (std::uint32_t const v = versions[k++]; version_of(t) != v) refuse_stale(t, "checkpoint", v);
+      if (std::uint32_t const v = versions[k++]; t.writes() != v) refuse_stale(t, "checkpoint", v);
     });
     if constexpr (requires { contexts.again.start(); }) contexts.again.start();
     context_guard<decltype(contexts.again)> const on(contexts.again);

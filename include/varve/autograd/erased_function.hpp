@@ -133,12 +133,8 @@ public:
   }
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override {
     auto filled = filled_context(c);
-    boxed_args const r = [&]<std::size_t... K>(std::index_sequence<K...>) -> boxed_args {
-      int k = 0;
-      auto const d = with_tensors(args_, [&](tensor const&) { return t[k++]; }, none);
-      if constexpr (requires { D::jvp(filled, std::get<K>(d)...); }) return boxed_results(D::jvp(filled, std::get<K>(d)...));
-      else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
-    }(all{});
+    int k = 0;
+    boxed_args const r = tangents(filled, with_tensors(args_, [&](tensor const&) { return t[k++]; }, none), all{});
     if (r.size() != static_cast<int>(results))
       throw transform_error((std::string("varve: ") + name_of_type<D>.c_str() + ": jvp returned " + std::to_string(r.size()) + " tangents for " + std::to_string(results) + " results").c_str());
     return r;
@@ -162,6 +158,12 @@ public:
   }
 
 private:
+  /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)
+  template <class C, class T, std::size_t... K>
+  static boxed_args tangents(C& filled, T const& t, std::index_sequence<K...>) {
+    if constexpr (requires { D::jvp(filled, std::get<K>(t)...); }) return boxed_results(D::jvp(filled, std::get<K>(t)...));
+    else throw missing_rule((std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
+  }
   /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
   template <class F, class... Other>
   static auto with_tensors(std::tuple<X...> const& x, F const& f, Other const&... other) {

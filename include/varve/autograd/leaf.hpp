@@ -99,26 +99,32 @@ tensor const& tensor::requires_grad_(T on) const {
   else set_history({});
   return *this;
 }
-inline bool tensor::is_leaf() const { return !requires_grad() || detail::eager_history(*this).to()->type->is_leaf; }
+inline bool tensor::is_leaf() const {
+  tensor const* t = &detail::where_recorded(*this);
+  while (t->is_wrapped() && !t->history()) t = &t->inner(); // mapped, or with a tangent
+  return !t->requires_grad() || detail::eager_history(*t).to()->type->is_leaf;
+}
 
 template <class T>
 void tensor::retain_grad() const {
-  detail::refuse_inside_transform("retain_grad", *this);
-  if (!requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
-  if (is_leaf()) return;
-  edge const& e = detail::eager_history(*this);
+  tensor const& t = detail::where_recorded(*this);
+  detail::refuse_inside_transform("retain_grad", t);
+  if (!t.requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
+  if (t.is_leaf()) return;
+  edge const& e = detail::eager_history(t);
   detail::node_extra<>::of(*e.to()).retain(e.nr());
 }
 template <class T>
 T tensor::grad_fn() const {
-  edge const& e = detail::eager_history(*this);
+  edge const& e = detail::eager_history(detail::where_recorded(*this));
   return e && !e.to()->type->is_leaf ? T(e.to()) : T();
 }
-inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(*this).nr()); }
+inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr()); }
 template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
-  edge const& e = detail::eager_history(*this);
+  edge const& e = detail::eager_history(detail::where_recorded(*this));
+  if (!e) detail::refuse_autograd("register_hook", "the tensor has a history only below the transform through which it is seen");
   auto& l = detail::node_extra<>::of(*e.to()).hooks;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();

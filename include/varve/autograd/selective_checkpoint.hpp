@@ -26,7 +26,7 @@ struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     tensor y = op(x);
-    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), version_of(y)});
+    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), y.writes()});
     return y;
   }
 };
@@ -42,7 +42,7 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
     if (kept->next == kept->all.size() || kept->all[kept->next].op != op.name())
       throw autograd_error((std::string("varve: selective_checkpoint: ") + op.name() + " was not called at this place in the forward pass; the function must do the same each time").c_str());
     auto const& r = kept->all[kept->next++];
-    if (version_of(r.value) != r.version) refuse_stale(r.value, op.name(), r.version);
+    if (r.value.writes() != r.version) refuse_stale(r.value, op.name(), r.version);
     return r.value.alias();
   }
 };

@@ -53,6 +53,10 @@ struct transform_error : error {
 struct autograd_error : error {
   using error::error;
 };
+/// A loop was given a bound on its steps and needs more; the text names it and the bound.
+struct step_limit_error : error {
+  using error::error;
+};
 /// An argument has a value the operator does not accept.
 struct value_error : error {
   using error::error;
@@ -68,6 +72,8 @@ namespace refuse {
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void lengths_differ(char const* op, dims const& a, dims const& b);
+[[noreturn]] void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound);
 [[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);

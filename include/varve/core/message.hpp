@@ -67,6 +67,12 @@ VARVE_COLD inline void argument_is_invalid(char const* op, char const* what) {
 VARVE_COLD inline void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes) {
   throw transform_error(("varve: grad: the function must return a scalar (rank 0), not shape " + to_string(sizes) + "; reduce its result, for example by sum").c_str());
 }
+VARVE_COLD inline void lengths_differ(char const* op, dims const& a, dims const& b) {
+  throw shape_error(("varve: " + std::string(op) + ": the lengths of what is walked through differ: " + to_string(a) + " and " + to_string(b)).c_str());
+}
+VARVE_COLD inline void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound) {
+  throw step_limit_error(("varve: " + std::string(op) + " is not done after the " + std::to_string(bound) + " steps that bound it; give it a greater bound").c_str());
+}
 VARVE_COLD inline void trees_differ_in_size(std::size_t a, std::size_t b) {
   throw shape_error(("varve: two trees of values differ: a vector of " + std::to_string(a) + " meets one of " + std::to_string(b)).c_str());
 }

@@ -96,6 +96,7 @@ struct op_handle;
 struct boxed_hop;
 struct dispatch_table;
 namespace detail {
+struct pointwise_info;
 struct kernels_below;
 }
 
@@ -118,6 +119,8 @@ struct op_table {
   /// What is kept for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;
+  /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
+  detail::pointwise_info const* pointwise = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.

@@ -100,6 +100,12 @@ constexpr char const* schema_of() {
   else return "";
 }
 
+template <class Tag>
+constexpr pointwise_info const* pointwise_of() {
+  if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
+  else return nullptr;
+}
+
 /// The kernels registered at run time for an operator; null while there are none.
 template <class Tag>
 inline constinit std::atomic<dispatch_table const*> registered{nullptr};
@@ -139,7 +145,8 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::erased<Tag, Facts>::meta_of_result,
                                 &detail::registered<Tag>,
                                 detail::saved_of<rules<Tag>>(),
-                                rules<Tag>::kind};
+                                rules<Tag>::kind,
+                                detail::pointwise_of<Tag>()};
 
 namespace detail {
 template <class Tag, int Facts>

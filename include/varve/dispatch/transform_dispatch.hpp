@@ -43,7 +43,8 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
   boxed_args inside;
   for (auto const& t : x) {
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
-    if (writes && mine(t) && !mine(x[0])) throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
+    if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
+      throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
     inside.push_back(mine(t) ? t.inner() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)

@@ -44,6 +44,14 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
+/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+constexpr graph function_of(graph const& g, int r) {
+  graph out;
+  detail::append(out, g, r, r + 1, 0);
+  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  return out;
+}
+
 /// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a stack; a value of an outer function used in an inner one
 /// becomes an extra input of it, once (lifting, SL-3, SL-4).
 class graph_builder {
@@ -110,6 +118,25 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  constexpr void inputs_first() {
+    list<node> sorted;
+    list<int> now(nodes_.size(), 0);
+    for (int k = 0; k < inputs_; ++k)
+      for (std::size_t n = 0; n < nodes_.size(); ++n)
+        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
+          now[n] = static_cast<int>(sorted.size());
+          sorted.push_back(nodes_[n]);
+        }
+    for (std::size_t n = 0; n < nodes_.size(); ++n)
+      if (nodes_[n].op != &placeholder_handle) {
+        now[n] = static_cast<int>(sorted.size());
+        sorted.push_back(nodes_[n]);
+      }
+    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
+    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
+    nodes_ = sorted;
+  }
   /// Ends the tracing of an inner function: further operators belong to the function around it.
   constexpr void close() { root_->current_ = outer_; }
 
@@ -145,9 +172,12 @@ public:
     several_ = static_cast<int>(ga.results.size());
     return id;
   }
-  /// The k-th result of a node just written by `emit_functions`.
+  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
   constexpr int result_of(int id, int k, meta const& m) {
-    if (several_ == 1) return id;
+    if (several_ == 1) {
+      nodes_[static_cast<std::size_t>(id)].out = m;
+      return id;
+    }
     return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 
@@ -167,7 +197,7 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, and puts all inputs before the operators.
+  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
@@ -177,22 +207,7 @@ private:
       if (mine < 0) mine = input(outer.nodes_[static_cast<std::size_t>(lifted[u])].out);
       nodes_[static_cast<std::size_t>(mine)].value = static_cast<double>(arguments + static_cast<int>(u));
     }
-    list<node> sorted;
-    list<int> now(nodes_.size(), 0);
-    for (int k = 0; k < inputs_; ++k)
-      for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (nodes_[n].op == &placeholder_handle && static_cast<int>(nodes_[n].value) == k) {
-          now[n] = static_cast<int>(sorted.size());
-          sorted.push_back(nodes_[n]);
-        }
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-      if (nodes_[n].op != &placeholder_handle) {
-        now[n] = static_cast<int>(sorted.size());
-        sorted.push_back(nodes_[n]);
-      }
-    for (int& e : edges_) e = now[static_cast<std::size_t>(e)];
-    for (int& r : results_) r = now[static_cast<std::size_t>(r)];
-    nodes_ = sorted;
+    inputs_first();
   }
 
   int inputs_ = 0, several_ = 1;

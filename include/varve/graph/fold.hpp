@@ -13,6 +13,7 @@ struct folder {
   graph const& g;
   rewriter w;
   list<known> what;       // of the old nodes
+  list<int> uses{};       // of the old nodes
   list<known> made{};     // of the new nodes
   list<char> splat{};     // every element of the new node is `value`
   list<double> value{};
@@ -20,6 +21,9 @@ struct folder {
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
   constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+    uses.assign(g.nodes.size(), 0);
+    for (int e : g.edges) ++uses[static_cast<std::size_t>(e)];
+    for (int r : g.results) ++uses[static_cast<std::size_t>(r)];
     for (std::size_t n = 0; n < what.size(); ++n) {
       if (what[n] == known::add) add_ = g.nodes[n].op;
       if (what[n] == known::sub) sub_ = g.nodes[n].op;
@@ -68,8 +72,15 @@ struct folder {
     return same;
   }
   constexpr int negated(node nd, int a) {
+    if (kind(a) == known::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
+  }
+  /// Whether a permutation exchanges the last two axes.
+  static constexpr bool swaps(dims const& p) {
+    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
+    return r;
   }
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
@@ -159,6 +170,8 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
   if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
@@ -189,6 +202,14 @@ constexpr int folder::view(node nd, known k, int const* in) {
     bool same = true;
     for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
     if (same) return from;
+    int const old = g.edges[static_cast<std::size_t>(nd.first)];
+    if (what[static_cast<std::size_t>(old)] == known::mm && kind(a) == known::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+      int const factors[] = {input(from, 1), input(from, 0)};
+      node product = at(from);
+      product.out = nd.out;
+      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
+      return add(product, factors, known::mm);
+    }
     if (from == a) return -1;
     nd.at = attributes(perm);
     return add(nd, &from, k);
@@ -238,10 +259,7 @@ constexpr int folder::visit(int n) {
     for (int e = 0; e < 2; ++e) {
       int& o = in[static_cast<std::size_t>(e)];
       if (kind(o) != known::permute) continue;
-      dims const& p = at(o).at[0];
-      bool swaps = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-      for (int d = 0; d + 2 < p.n; ++d) swaps = swaps && p[d] == d;
-      if (!swaps) continue;
+      if (!swaps(at(o).at[0])) continue;
       o = input(o, 0);
       flags[e] = !flags[e];
     }

@@ -18,7 +18,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
-  b.type = detail::lanes_for(u);
+  b.type = detail::lanes_for(u, roots);
 
   // Affine addresses over the iteration space: loads first, then sinks.
   list<access> acc;
@@ -109,7 +109,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4;
+    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;
@@ -174,7 +174,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int q = 0; q < at_once; ++q) {
         step s = blank_step;
         s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
         s.slot = static_cast<int>(varying.size());
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
@@ -197,7 +197,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
     step s = blank_step;
-    s.type = nd.out.type, s.wide = b.type == lane::wide;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;

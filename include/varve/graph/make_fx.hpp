@@ -123,21 +123,38 @@ private:
 template <class F>
 struct make_fx_function {
   [[no_unique_address]] F f;
+  constexpr explicit make_fx_function(F f_) : f(f_) {}
+
   template <class... X>
   graph operator()(X const&... x) const {
     trace_layer l;
+    return trace(l, [](auto const&) {}, x...);
+  }
+  /// The same of a function that captures tensors: these are collected, as inputs behind the arguments, each once. `returned` is told what the function returned.
+  template <class R, class... X>
+  graph with_captures(boxed_args& captured, R const& returned, X const&... x) const {
+    trace_layer l;
+    l.captures = &captured;
+    return trace(l, returned, x...);
+  }
+
+private:
+  template <class R, class... X>
+  graph trace(trace_layer& l, R const& returned, X const&... x) const {
     std::tuple const in{l.wrap(x, l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
     auto const y = [&] {
       pushed const on(this_thread_state.transforms, l);
       return detail::call_with(f, in);
     }();
     tree_for_each([&](auto const& v) { l.builder.result(l.node_of(v)); }, y);
+    returned(y);
+    if (l.captures) l.builder.inputs_first();
     return l.builder.finish();
   }
 };
 template <class F>
 constexpr auto make_fx(F f) {
-  return make_fx_function<F>{f};
+  return make_fx_function<F>(f);
 }
 
 } // namespace varve

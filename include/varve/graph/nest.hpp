@@ -195,7 +195,7 @@ private:
   static VARVE_INLINE T across(V const& x) {
     if constexpr (!kernel::is_batch<V>) return x;
     else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_lanes<T>(x, [](T p, T q) { return merge<S>(p, q); });
+    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
   }
   /// `x` in the lanes that count, `old` in the others.
   template <class M, bool Apply>

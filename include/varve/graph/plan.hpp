@@ -15,6 +15,9 @@ public:
     std::size_t const n = g.nodes.size();
     stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
     for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
+    uses.assign(n, 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
   }
   constexpr program run() {
     results();
@@ -45,7 +48,7 @@ private:
   list<known> what;
   role_table roles;
   list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{};
+  list<int> group{}, buffer_of{}, uses{};
   list<member> copies{};
   list<one_group> groups{};
   program p{};
@@ -60,11 +63,11 @@ private:
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows});
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes)});
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
   /// The buffer of an array constant.
@@ -83,7 +86,9 @@ private:
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer});
+      dims const all = contiguous_strides(g.nodes[n].out.sizes);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
+      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -191,7 +196,7 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  /// A branch, whose operand 0 is the predicate, or a scan.
+  /// A branch, whose operand 0 is the predicate, or a loop.
   constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
@@ -202,7 +207,8 @@ private:
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
+    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
     s.in[1] = static_cast<int>(p.slots.size());
     for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
     s.in[2] = static_cast<int>(p.slots.size());
@@ -224,7 +230,7 @@ private:
     s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
-    c.what = what[n], c.out = nd.out, c.at = nd.at;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
     for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
     p.calls.push_back(c);
     s.out = buffer_of[n];

@@ -18,6 +18,7 @@ struct buffer {
   dtype type;
   index_t number;
   index_t elements;
+  int node; // of the graph; -1: of none
 };
 
 /// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
@@ -59,8 +60,9 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
+  int node; // of the graph
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
@@ -105,7 +107,7 @@ struct block {
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-/// `scan`: likewise without a predicate; behind the results come second buffers of what is carried.
+/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
 struct stage {
   stage_kind kind;
   int number;
@@ -118,9 +120,11 @@ inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
   known what = known::other;
+  op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};
-  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a scan `region`
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
+  int condition = -1;                        // ... and its condition, when it has one, this
 };
 
 /// A planned graph while it is being made.

@@ -4,6 +4,25 @@
 
 namespace varve {
 
+namespace refuse {
+/// All that differs is told at once (WL-3).
+VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after, int count) {
+  std::string text = "varve: " + std::string(op) + ": the function must give values of the same metadata as it takes;";
+  bool shapes = false;
+  for (int k = 0; k < count; ++k) {
+    meta const &a = before[k], &b = after[k];
+    if (a == b) continue;
+    text += " value " + std::to_string(k) + ":";
+    if (!(a.sizes == b.sizes)) text += " sizes " + to_string(a.sizes) + " became " + to_string(b.sizes) + (a.type == b.type ? ";" : ",");
+    if (a.type != b.type) text += std::string(" dtype ") + name(a.type) + " became " + name(b.type) + ";";
+    shapes = shapes || !(a.sizes == b.sizes);
+  }
+  text.back() = '.';
+  if (shapes) throw shape_error(text.c_str());
+  throw dtype_error(text.c_str());
+}
+} // namespace refuse
+
 /// The handle of a higher-order operator in graphs.
 template <class Tag>
 inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
@@ -40,7 +59,8 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
 }
 
-/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured. Attributes of the node: {carried, scanned, reverse}, {length}.
+/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the rest captured; and its condition, a second function of what is
+/// carried and captured, when it has one. Attributes of the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder* const near = detail::trace_of_all(x...);
@@ -56,22 +76,33 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder step(&outer);
   auto const shapes = detail::trace_into(step, op.f, metas, std::index_sequence_for<X...>{});
   step.close();
+  list<meta> after;
+  tree_for_each([&](meta const& m) { after.push_back(m); }, shapes);
+  if (after.size() < static_cast<std::size_t>(carried)) refuse::argument_is_invalid(Tag::op_name, "the step gave fewer values than are carried");
+  for (int k = 0; k < carried; ++k)
+    if (!(after[static_cast<std::size_t>(k)] == metas[k])) refuse::values_must_keep_shape_and_dtype(Tag::op_name, metas, after.data(), carried);
   int at = 0;
   auto const result = tree_map(
       [&](meta const& m) {
         int const k = at++;
-        if (k >= carried) {
-          meta all = m;
-          all.sizes.insert(0, n);
-          return all;
-        }
-        if (!(m.sizes == metas[k].sizes)) refuse::shapes_do_not_match("scan (a carried value before and after a step)", metas[k].sizes, m.sizes);
-        if (m.type != metas[k].type) refuse::dtype_is_not_supported("scan (a carried value after a step, of another dtype than before)", name(m.type));
-        return metas[k];
+        if (k < carried) return metas[k];
+        meta all = m;
+        all.sizes.insert(0, n);
+        return all;
       },
       shapes);
+  attributes const how(dims{carried, scanned, op.reverse, op.end.counted}, dims{n, static_cast<int>(after.size()) > carried});
   int const operands[] = {detail::node_in(outer, detail::as_proxy(x, &outer))...};
-  int const id = outer.emit_functions(&hop_handle<Tag>, attributes(dims{carried, scanned, op.reverse}, dims{n}), operands, static_cast<int>(sizeof...(X)), step);
+  int id = -1;
+  if constexpr (Op::end_is_open) {
+    graph_builder condition(&outer);
+    auto const [go] = detail::trace_into(condition, op.end.condition, metas, std::index_sequence_for<X...>{});
+    condition.close();
+    if (go.type != dtype::bool_ || go.sizes.n) refuse::argument_is_invalid(Tag::op_name, "the condition must give one bool");
+    id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step, &condition);
+  } else {
+    id = outer.emit_functions(&hop_handle<Tag>, how, operands, static_cast<int>(sizeof...(X)), step);
+  }
   int k = 0;
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, result);
 }

@@ -18,13 +18,32 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture.
-constexpr lane lanes_for(unfolding const& u) {
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
+/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false;
-  for (instance const& i : u.all) {
+  auto resolved = [&](int i) {
+    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
+    return i;
+  };
+  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
+  auto needs = [&](int k) {
+    int const i = resolved(k);
+    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
+  };
+  for (std::size_t k = 0; k < u.all.size(); ++k) {
+    instance const& i = u.all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = u.f.g.nodes[i.node].out.type;
-    f32 |= t == dtype::float32, f64 |= t == dtype::float64, integers |= is_integer(t);
+    dtype const t = type(static_cast<int>(k));
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    if (i.as != instance::form::value || is_one_hot(i)) continue;
+    integers |= is_integer(t);
+    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
+  }
+  for (root const& r : roots) {
+    needs(r.a);
+    if (r.product) needs(r.b);
   }
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }

@@ -18,10 +18,7 @@ struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
     graph const g = optimize(traced);
-    graph out;
-    varve::detail::append(out, g, R, R + 1, 0);
-    varve::detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0); // keeps the numbers of branches within
-    return out;
+    return function_of(g, R);
   }
 };
 
@@ -38,12 +35,13 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 } // namespace detail
 
 namespace detail {
-/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn.
+/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
+  constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
   constexpr index_t n = c.at[1][0];
   using sub = compiled<region_of<typename P::make, c.region>>;
   constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
@@ -52,15 +50,45 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if constexpr (n % 2) std::swap(here, there); // the last step leaves it where it is wanted
+  if constexpr (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
-  for (index_t k = 0; k < n; ++k) {
-    index_t const row = c.at[0][2] ? n - 1 - k : k;
+  index_t steps = n;
+  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
+  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
+    if constexpr (open) {
+      using condition = compiled<region_of<typename P::make, c.condition>>;
+      bool* const go = address<P, s.in[0]>(mem);
+      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return *go;
+    } else {
+      return k < steps;
+    }
+  };
+  auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
+    index_t const row = c.at[0][2] ? steps - 1 - k : k;
     loop::run<sub, sizeof...(A), sizeof...(Q)>(
-        {{(A < carried ? here[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
-         {(Q < carried ? there[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
+        {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
+         {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
-    std::swap(here, there);
+  };
+  index_t k = 0;
+  if constexpr (open || counted) { // written twice: with places that are constants what is carried may stay in registers
+    while (goes_on(here, k)) {
+      step(here, there, k++);
+      if (!goes_on(there, k)) break;
+      step(there, here, k++);
+    }
+    if (k % 2) std::swap(here, there);
+  } else {
+    for (; k < n; ++k) {
+      step(here, there, k);
+      std::swap(here, there);
+    }
+  }
+  if constexpr (open || counted) {
+    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);
+    ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
   }
 }
 } // namespace detail

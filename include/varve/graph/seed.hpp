@@ -7,8 +7,40 @@ namespace varve::loop {
 /// A node that a loop computes, or a copy of its value.
 struct member {
   int node;
-  int copy_to; // result buffer of a copy, -1 for the node's own
+  int copy_to;          // result buffer of a copy, -1 for the node's own
+  index_t offset = 0;   // where the copy begins in it
+  dims strides{};       // and how it goes on, per axis of the node
 };
+
+/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
+constexpr void spread(graph const& g, list<known> const& what, list<int> const& uses, member const& m, list<member>& copies) {
+  node const& nd = g.nodes[m.node];
+  auto operand = [&](int k) { return g.edges[nd.first + k]; };
+  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
+  known const k = what[m.node];
+  if (uses[m.node] == 1 && k == known::cat) {
+    member part = m;
+    for (int e = 0; e < nd.count; ++e) {
+      part.node = operand(e);
+      spread(g, what, uses, part, copies);
+      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
+    }
+  } else if (uses[m.node] == 1 && k == known::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
+    member whole{operand(0), m.copy_to, m.offset, {}};
+    int at = 0;
+    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
+      while (s != 1 && nd.out.sizes[at] == 1) ++at;
+      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
+    }
+    spread(g, what, uses, whole, copies);
+  } else if (uses[m.node] == 1 && k == known::permute) {
+    member whole{operand(0), m.copy_to, m.offset, m.strides};
+    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
+    spread(g, what, uses, whole, copies);
+  } else {
+    copies.push_back(m);
+  }
+}
 
 /// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
 constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
@@ -18,7 +50,8 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
   root r;
   r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
-  dims const out = contiguous_strides(nd.out.sizes);
+  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
+  r.at.offset = m.offset;
   if (kind == role::inlined || kind == role::source) {
     unfolding::identity(nd.out.sizes, map);
     r.a = u.demand(m.node, map);

@@ -30,7 +30,7 @@ struct custom_pull {
     for (int k = 0; k < s.size(); ++k) {
       auto const at = static_cast<std::size_t>(k);
       if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
-      else if (s[k].defined() && version_of(s[k]) != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
+      else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
       if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
       int const r = result_of[at];
       if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
@@ -103,7 +103,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
   std::vector<std::uint32_t> versions;
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
-    versions.push_back(s.defined() ? version_of(s) : 0);
+    versions.push_back(s.defined() ? s.writes() : 0);
     if (!E) continue;
     refuse_inference(s, f->name());
     int from = custom_pull<T>::intermediate;

@@ -32,7 +32,7 @@ constexpr ints<N> length_of(steps_t<N>) {
 constexpr dims length_of(step_count const& s) { return dims{s.n}; }
 
 inline constexpr auto walked_size = [](dims const& s) {
-  if (s.n == 0) refuse::argument_is_invalid("scan", "a value of rank 0 has no dimension to walk through");
+  if (s.n == 0) refuse::argument_is_invalid("scan, map", "a value of rank 0 has no dimension to walk through");
   return dims{s[0]};
 };
 inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
@@ -62,13 +62,13 @@ template <bool Row, class T>
 using tree_alike = decltype(all_alike<Row>(std::declval<T const&>()));
 
 template <class N, class... V>
-constexpr void same_lengths(N const& n, std::tuple<V...> const& rows) {
+constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const& rows) {
   index_t const length = to_dims(n)[0];
-  if (sizeof...(V) && length == 0) refuse::argument_is_invalid("scan", "there is nothing to walk through: the length is 0");
+  if (sizeof...(V) && length == 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
   tree_for_each(
       [&](auto const& v) {
         if (walked_size(to_dims(shape_of(v)))[0] != length)
-          refuse::shapes_do_not_match("scan (lengths of what is walked through)", dims{length}, to_dims(shape_of(v)));
+          refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
       },
       rows);
 }
@@ -81,6 +81,45 @@ constexpr F const& without_captures(closure_t<F, C...> const& f) {
   return f.f;
 }
 
+/// The values of a tree in one tuple, operators that stand for a value as such.
+template <class T>
+constexpr auto flat_values(T const& tree) {
+  return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
+}
+/// `closure(g, c...)` of the elements of a tuple.
+template <class G, class T>
+constexpr auto capturing(G const& g, T const& captures) {
+  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
+}
+
+/// The values of a tree of outputs, in which some leaves may be none; and how many there are.
+template <class Y>
+constexpr auto leaves_of_outputs(Y const& y) {
+  if constexpr (is_none<Y>) return std::tuple<>{};
+  else if constexpr (tuple_node<Y>) return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
+  else return tree_leaves(y);
+}
+template <class Y>
+inline constexpr std::size_t output_count = std::tuple_size_v<decltype(leaves_of_outputs(std::declval<Y const&>()))>;
+/// The tree of outputs of structure `Y` whose values are the elements of a flat tuple from `First` on.
+template <class Y, std::size_t First, class L>
+constexpr auto outputs_from(L const& leaves) {
+  if constexpr (is_none<Y>) {
+    return none;
+  } else if constexpr (tuple_node<Y>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) { return (output_count<std::tuple_element_t<J, elements_of<Y>>> + ... + First); }
+        (std::make_index_sequence<I>{});
+      };
+      return remake(std::type_identity<Y>{}, outputs_from<std::tuple_element_t<K, elements_of<Y>>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<elements_of<Y>>>{});
+  } else {
+    return tree_unflatten<Y, First>(leaves);
+  }
+}
+
 /// A step of the user's as one of flat values.
 template <class F, class Init, class Xs, class Captures>
 struct flat_step {
@@ -88,7 +127,7 @@ struct flat_step {
   template <class... V>
   constexpr auto operator()(V const&... v) const {
     auto const y = call(std::tie(v...));
-    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_output(y.second)));
+    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_outputs(y.second)));
   }
   template <class L>
   constexpr auto call(L const& leaves) const {
@@ -102,11 +141,6 @@ struct flat_step {
   }
 
 private:
-  template <class Y>
-  static constexpr auto leaves_of_output(Y const& y) {
-    if constexpr (is_none<Y>) return std::tuple<>{};
-    else return tree_leaves(y);
-  }
   template <class... V>
   static constexpr std::tuple<V...> copied(std::tuple<V const&...> const& t) {
     return t;

@@ -46,11 +46,24 @@ constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> cons
   return {};
 }
 inline int count_of(boxed_args const& x) { return x.size(); }
+/// One, as a count of the same world.
+template <int N>
+constexpr count_t<1> one_of(count_t<N>) {
+  return {};
+}
+constexpr int one_of(int) { return 1; }
 template <int N>
 constexpr count_t<N / 2> half(count_t<N>) {
   return {};
 }
 constexpr int half(int n) { return n / 2; }
+
+template <class First, class... V>
+constexpr First const& first_of(std::tuple<First, V...> const& x) {
+  return std::get<0>(x);
+}
+template <class P>
+requires std::is_same_v<P, boxed_args> auto const& first_of(P const& x) { return x[0]; }
 
 /// Operands [from, to) of a call.
 template <class... V, int From, int To>
@@ -70,7 +83,7 @@ constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
 }
 template <class... P>
 requires(std::is_same_v<P, boxed_args>&&...) boxed_args joined(boxed_args x, P const&... y) {
-  auto const add = [&](boxed_args const& p) {
+  [[maybe_unused]] auto const add = [&](boxed_args const& p) {
     for (auto const& t : p) x.push_back(t);
   };
   (add(y), ...);

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/region.hpp>
 #include <varve/hop/flat_step.hpp>
-#include <varve/hop/inner_function.hpp>
-#include <varve/hop/scan_step.hpp>
-#include <varve/op/permute.hpp>
+#include <varve/hop/scan_call.hpp>
 
 namespace varve {
 
 /// Tag of the higher-order operator `scan`.
 struct scan_t {
   static constexpr auto op_name = "scan";
+  static constexpr auto backward_name = "ScanBackward";
 };
 
-/// How each interpreter takes a `scan`: each hands down another `scan`, of more values. One text for both worlds. Operands: what is carried, what is
-/// walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
+/// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`, `map` and, but for its gradient, `while_loop`. Operands:
+/// what is carried, what is walked through (dimension 0), what the step captures. Results: what was carried at the end, and the outputs of all steps.
 template <>
 struct rules<scan_t> {
   template <class I, class Op, class... V>
@@ -26,9 +24,8 @@ struct rules<scan_t> {
       auto const x = op.scanned;
       auto const zero = c - c;
       auto const n = detail::count_of(p);
-      auto const dual = detail::scan_dual<decltype(op.dual_fn(in)), decltype(op.carried), decltype(op.scanned)>{op.dual_fn(in), c, x};
-      auto const y = op.with(dual, c + c, x + x, op.reverse)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x),
-                                                             detail::part(t, c, c + x), detail::part(p, c + x, n), detail::part(t, c + x, n));
+      auto const y = op.on_duals(in)(detail::part(p, zero, c), detail::part(t, zero, c), detail::part(p, c, c + x), detail::part(t, c, c + x),
+                                     detail::part(p, c + x, n), detail::part(t, c + x, n));
       auto const at = c + c;
       auto const outputs = detail::half(detail::count_of(y) - at);
       auto const end = at + outputs;
@@ -66,9 +63,31 @@ struct rules<scan_t> {
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
     return detail::joined(detail::part(r, zero, c), detail::part(r, c + v, c + v + x), detail::part(r, c, c + v));
   }
-  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked.
+  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is walked. Where lanes end at rows of their own, all
+  /// walk to the last of them.
   template <class I, class Op, class... V>
   static constexpr auto vmap(I const& in, Op const& op, V const&... v) {
+    return choose(
+        op.ends_apart(in, v...), [&](auto const& o) { return together(in, o, v...); }, [&](auto const& o) { return mapped(in, o, v...); }, op);
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
+    auto const y = in.mode->process(op.reentering(in), in.open_plain(v)...);
+    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
+  }
+
+private:
+  template <class I, class Op, class... V>
+  static constexpr auto together(I const& in, Op const& op, V const&... v) {
+    auto const p = detail::pack(v...);
+    auto const c = op.carried;
+    auto const at = c + op.scanned;
+    using step = detail::ending_step<decltype(op.f), decltype(op.carried), decltype(op.scanned)>;
+    return op.here().with(step{op.f, c, op.scanned}, c, op.scanned + detail::one_of(at), op.reverse)(
+        detail::part(p, c - c, at), op.row_numbers(v...), detail::pack(op.most_steps(in, v...)), detail::part(p, at, detail::count_of(p)));
+  }
+  template <class I, class Op, class... V>
+  static constexpr auto mapped(I const& in, Op const& op, V const&... v) {
     return [&](auto const&... o) {
       auto const y = op.mapped(in, o...);
       auto const close = [&](auto const& u) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(u)>, std::true_type>{u, {}}); };
@@ -79,163 +98,36 @@ struct rules<scan_t> {
           tree_map([&](auto const& u) { return close(transpose(u, ints<0>{}, ints<1>{})); }, detail::part(y, c, detail::count_of(y))));
     }(in.open_batched(v)...);
   }
-  template <class I, class Op, class... V>
-  static constexpr auto mode(I const& in, Op const& op, V const&... v) {
-    auto const inside = detail::reentering_fn<I, decltype(op.f)>{in, op.f};
-    auto const y = in.mode->process(op.with(inside, op.carried, op.scanned, op.reverse), in.open_plain(v)...);
-    return tree_map([&](auto const& u) { return in.close(in, u); }, y);
-  }
 };
-
-namespace detail {
-template <class A>
-struct rows_of;
-template <class T, index_t N, index_t... D>
-struct rows_of<array<T, N, D...>> {
-  using row = static_value<T, ints<D...>>;
-  static constexpr row get(array<T, N, D...> const& a, index_t i) {
-    row r{};
-    for (index_t k = 0; k < array<T, D...>::count; ++k) data_of(r)[k] = a.data[i * array<T, D...>::count + k];
-    return r;
-  }
-  static constexpr void set(array<T, N, D...>& a, index_t i, row const& r) {
-    for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
-  }
-};
-/// `N` rows like a value.
-template <index_t N, class V>
-struct stack_of_rows {
-  using type = array<V, N>;
-};
-template <index_t N, class T, index_t... D>
-struct stack_of_rows<N, array<T, D...>> {
-  using type = array<T, N, D...>;
-};
-} // namespace detail
-
-/// `scan` of static values and traced ones, as interpreters process it. `f` maps (carried..., rows..., captured...) to the tuple (carried...,
-/// outputs...).
-template <class F, class C, class X, class N>
-struct scan_call {
-  using tag = scan_t;
-  [[no_unique_address]] F f;
-  [[no_unique_address]] C carried;
-  [[no_unique_address]] X scanned;
-  [[no_unique_address]] N length;
-  bool reverse = false;
-  static constexpr char const* name() { return scan_t::op_name; }
-
-  template <class G, class C2, class X2>
-  constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards) const {
-    return scan_call<G, C2, X2, N>{g, c, x, length, backwards};
-  }
-  // What the rules are written in; tensors have their own forms.
-  template <class I>
-  constexpr auto dual_fn(I const& in) const {
-    return detail::dual_fn<I, F>{in, f};
-  }
-  template <class... V>
-  constexpr auto pull_fn(std::tuple<V...> const&) const {
-    return detail::pull_fn<sizeof...(V), F>{f};
-  }
-  template <class... D>
-  static constexpr auto tangents(D const&... d) {
-    return detail::pack(detail::full_tangent(d)...);
-  }
-  template <class V, class A>
-  static constexpr auto is_differentiable(V const& v, A const& close) {
-    if constexpr (detail::static_and_not_floating<V>()) return v;
-    else return close(v);
-  }
-  template <class I, class... V, class... Flag>
-  constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t c = C::value, end = C::value + X::value;
-      auto const value = [&]<std::size_t Q, class W, class G>(std::integral_constant<std::size_t, Q>, operand<W, G> const& w) {
-        if constexpr (Q < c) return materialize(w, in.n);
-        else if constexpr (Q < end && G::value) return transpose(w.value, ints<0>{}, ints<1>{});
-        else return w.value;
-      };
-      using inner = detail::batched_fn<I, F, std::bool_constant<(K < c) || Flag::value>...>;
-      return with(inner{in, f}, carried, scanned, reverse)(value(std::integral_constant<std::size_t, K>{}, o)...);
-    }
-    (std::index_sequence_for<V...>{});
-  }
-
-  template <class First, class... V>
-  constexpr auto operator()(First const& first, V const&... v) const {
-    if constexpr (detail::is_pack<First>) return detail::spread(*this, detail::joined(first, v...));
-    else if constexpr (detail::some_traced<First, V...>) return (*this)(detail::all_traced(first, first, v...), detail::all_traced(v, first, v...)...);
-    else if constexpr (top_level<First, V...> > 0) return innermost(first, v...).process(*this, first, v...);
-    else if constexpr (is_proxy_base<base_of<First>> || (is_proxy_base<base_of<V>> || ...)) return trace_loop(scan_t{}, *this, first, v...);
-    else return run(detail::pack(detail::plain(first), detail::plain(v)...));
-  }
-
-private:
-  template <class P>
-  constexpr auto run(P const& p) const {
-    constexpr detail::count_t<0> zero{};
-    constexpr index_t n = N::to_dims()[0];
-    auto now = detail::part(p, zero, carried);
-    auto const walked = detail::part(p, carried, carried + scanned);
-    auto const captured = detail::part(p, carried + scanned, detail::count_of(p));
-    auto const step = [&](auto const& c, index_t i) {
-      auto const rows = tree_map([&]<class A>(A const& a) { return detail::rows_of<A>::get(a, i); }, walked);
-      return tree_map([](auto const& v) { return static_cast<std::remove_cvref_t<decltype(detail::plain(v))>>(detail::plain(v)); },
-                      detail::spread(f, detail::joined(c, rows, captured)));
-    };
-    using result = decltype(step(now, 0));
-    using carry = decltype(detail::part(std::declval<result>(), zero, carried));
-    static_assert(
-        std::is_same_v<carry, decltype(now)>,
-        "varve: scan: the step must give carried values of the shapes and dtypes that it took; convert what init holds, or what the step gives");
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::tuple<typename detail::stack_of_rows<n, std::tuple_element_t<C::value + K, result>>::type...> out{};
-      for (index_t k = 0; k < n; ++k) {
-        index_t const i = reverse ? n - 1 - k : k;
-        auto const y = step(now, i);
-        now = detail::part(y, zero, carried);
-        (detail::rows_of<std::remove_cvref_t<decltype(std::get<K>(out))>>::set(std::get<K>(out), i, std::get<C::value + K>(y)), ...);
-      }
-      return detail::joined(now, out);
-    }
-    (std::make_index_sequence<std::tuple_size_v<result> - C::value>{});
-  }
-};
-template <class F, class C, class X, class N>
-inline constexpr bool is_hop<scan_call<F, C, X, N>> = true;
 
 namespace detail {
 template <int Dim, class F, class Init, class Xs>
 constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool reverse) {
   using captures = std::remove_cvref_t<decltype(captures_of(f))>;
-  auto const flat = [](auto const& tree) {
-    return std::apply([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); }, tree_leaves(tree));
-  };
+  constexpr char const* who = std::is_same_v<Init, std::tuple<>> ? "map" : "scan";
   auto const front = [&] {
     if constexpr (is_steps<Xs>) return std::tuple<>{};
-    else if constexpr (Dim == 0) return flat(xs);
-    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat(xs));
+    else if constexpr (Dim == 0) return flat_values(xs);
+    else return tree_map([](auto const& v) { return permute(v, on_dims(axis_to_front, shape_of(v), ints<Dim>{})); }, flat_values(xs));
   }();
-  auto const carried = flat(init);
-  auto const captured = flat(captures_of(f));
+  auto const carried = flat_values(init);
+  auto const captured = flat_values(captures_of(f));
   auto const& bare = without_captures(f);
   using step = flat_step<std::remove_cvref_t<decltype(bare)>, Init, Xs, captures>;
   auto const length = [&] {
     if constexpr (is_steps<Xs>) return length_of(xs);
     else return on_dims(walked_size, shape_of(std::get<0>(front)));
   }();
-  same_lengths(length, front);
+  same_lengths(who, length, front);
   using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
-  static_assert(C::value > 0, "varve: scan: init holds no value; a step must carry one at least");
+  static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least");
   auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
   using structure =
       decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
                                               std::declval<tree_alike<false, decltype(captured)>>())));
   using output = typename structure::second_type;
-  if constexpr (is_none<output>) return std::pair(tree_unflatten<Init>(y), none);
-  else return std::pair(tree_unflatten<Init>(y), tree_unflatten<output, static_cast<std::size_t>(C::value)>(y));
+  return std::pair(tree_unflatten<Init>(y), outputs_from<output, static_cast<std::size_t>(C::value)>(y));
 }
 
 /// ... in segments: defined in scan_in_segments.hpp.
@@ -259,6 +151,7 @@ inline constexpr index_t sqrt_segments = -1;
 /// took, lengths that differ or are 0, on tensors also a step that writes into its operands. (SC-1..4)
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
+  static_assert(!std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least, or be a map");
   using captures = std::remove_cvref_t<decltype(detail::captures_of(f))>;
   if constexpr (Segment != 0 && !detail::is_steps<Xs> && Dim != 0)
     return detail::scan_in_segments<Segment>(

@@ -45,10 +45,6 @@ struct counted_segment_step {
     return scan(closure(f, captured...), carried, steps);
   }
 };
-template <class G, class T>
-constexpr auto capturing(G const& g, T const& captures) {
-  return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
-}
 /// `f(tree)` for trees of outputs; none stays none.
 template <class F, class T, class... R>
 constexpr auto map_outputs(F const& f, T const& t, R const&... r) {

@@ -29,6 +29,17 @@ inline edge const& eager_history(tensor const& t) {
     find_history(t);
   return t.history();
 }
+/// A value of a level that is at work, with its history as it is after writes into the memory it is a view of.
+inline tensor const& fresh_at_level(tensor const& t) {
+  for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped() && t.base().defined(); l = l->below)
+    if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
+  return t;
+}
+/// A value that is only the own of levels which did not record it, as seen below them.
+inline tensor const& where_recorded(tensor const& t) {
+  bool const constant = t.is_wrapped() && !fresh_at_level(t).history() && !t.extra().defined() && t.dim() == t.inner().dim();
+  return constant ? where_recorded(t.inner()) : t;
+}
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;

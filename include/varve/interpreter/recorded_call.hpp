@@ -22,7 +22,7 @@ struct saved_value {
 }
 [[noreturn]] VARVE_COLD inline void refuse_stale(tensor const& t, char const* name, std::uint32_t saved) {
   throw autograd_error((std::string("varve: a value needed for a gradient was modified by an in-place operator: a tensor of ") + varve::name(t.dtype()) + to_string(t.sizes()) + ", operand or result of " + name +
-                        ", is at version " + std::to_string(t.version()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
+                        ", is at version " + std::to_string(t.writes()) + "; expected version " + std::to_string(saved) + ". anomaly_mode names the call; clone the value, or use the functional operator")
                            .c_str());
 }
 
@@ -30,12 +30,6 @@ struct saved_value {
   throw autograd_error((std::string("varve: ") + name + ": an operand that is needed for a gradient was detached in place, by detach_; use detach").c_str());
 }
 
-/// The version a saved value is checked against. Tensors made in inference mode have none; transforms may save them.
-inline std::uint32_t version_of(tensor const& t) {
-  tensor const* in = &t;
-  while (in->is_wrapped()) in = &in->inner();
-  return in->is_inference() ? 0 : in->version();
-}
 /// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
@@ -120,7 +114,7 @@ struct operator_node : grad_node {
     return r;
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
-    std::uint32_t const version = checked ? version_of(t) : 0;
+    std::uint32_t const version = checked ? t.writes() : 0;
     auto* const hooks = checked && !t.is_wrapped() ? this_thread_state.saved_hooks : nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
@@ -162,7 +156,7 @@ struct operator_node : grad_node {
       if (e) t.set_history(static_cast<edge&&>(e));
       return t;
     }
-    if (s.checked && version_of(s.value) != s.version) refuse_stale(s.value, table->name, s.version);
+    if (s.checked && s.value.writes() != s.version) refuse_stale(s.value, table->name, s.version);
     if (s.checked && s.recorded && eager && !s.value.history()) refuse_detached(table->name);
     if (!eager && this_thread_sees_again.layer) [[unlikely]]
       return seen_again(s);

@@ -41,9 +41,7 @@ boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
 template <class Lv>
 tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_tracked const t = in.open_tracked(x);
-  bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(t.primal);
+  if (!t.any && !in.mine(x[0])) return op(t.primal), x[0]; // constants of the level may go where its values may not
   check_write_at_level(*in.self, op, x);
   tensor const& self = x[0];
   for (tensor const* v : {&self, &self.base()})
@@ -68,8 +66,8 @@ template <class Lv>
 tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_dual const d = in.open_dual(x);
   bool any = false;
-  for (auto const& v : x) any = any || in.mine(v);
-  if (!any) return op(d.primal);
+  for (auto const& t : d.tangent) any = any || t.defined();
+  if (!any && !in.mine(x[0])) return op(d.primal), x[0];
   check_write_at_level(*in.self, op, x);
   check_write(op.name(), x[0]);
   boxed_dual const before{kept_before<>(d.primal), d.tangent};

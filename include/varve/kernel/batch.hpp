@@ -150,7 +150,7 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 
 /// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
 namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::erf, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
+using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
     xsimd::tan, xsimd::trunc;
 } // namespace library
 
@@ -262,7 +262,6 @@ template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x :
 template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
 template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
 template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
-template <class T> VARVE_INLINE batch<T> erf(batch<T> x) { return std::erf(x.v); }
 template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
 template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
 template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }

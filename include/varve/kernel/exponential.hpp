@@ -54,6 +54,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
   constexpr int count = sizeof(c::p) / sizeof(T);
   V p = V(c::p[count - 1]);
+#pragma GCC unroll 16
   for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
   return {shifted, kernel::fma<T>(r * r, p, r)};
 }

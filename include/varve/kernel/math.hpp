@@ -3,9 +3,11 @@
 #include <cmath>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/constant_math.hpp>
+#include <varve/kernel/erf.hpp>
 #include <varve/kernel/exponential.hpp>
 #include <varve/kernel/logarithm.hpp>
 #include <varve/kernel/simd.hpp>
+#include <varve/kernel/trigonometric.hpp>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -65,7 +67,7 @@ constexpr T sin(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> sin(batch<T> const& x) {
-  return library::sin(x);
+  return trigonometric::sin(x);
 }
 /// Cosine of an angle in radians.
 template <floating T>
@@ -75,7 +77,7 @@ constexpr T cos(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> cos(batch<T> const& x) {
-  return library::cos(x);
+  return trigonometric::cos(x);
 }
 /// Tangent of an angle in radians.
 template <floating T>
@@ -116,8 +118,7 @@ constexpr T erf(T x) {
 }
 template <floating_lane T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
-  if constexpr (sizeof(T) == 8) return kernel::lanewise([](T e) { return std::erf(e); }, x); // xsimd's is 70 ulp off
-  else return library::erf(x);
+  return error_function::erf(x);
 }
 /// Square root, correctly rounded; NaN below 0.
 template <floating T>

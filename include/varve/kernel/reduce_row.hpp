@@ -100,9 +100,9 @@ void clear_results(index_t n, void* results) {
   for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
 }
 
-/// Folds a contiguous row of at least one batch in four accumulators.
+/// Folds a contiguous row of at least one batch in four accumulators. (Flattened: compilers leave the maximum a call.)
 template <class Fold, class T>
-T fold_batches(index_t n, T const* p) {
+__attribute__((flatten)) T fold_batches(index_t n, T const* p) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
   V const start(Fold::template identity<T>());

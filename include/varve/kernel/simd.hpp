@@ -111,6 +111,27 @@ VARVE_INLINE T reduce_lanes(batch<T> const& v, F f) {
 }
 
 namespace detail {
+/// Lane I becomes lane I ^ Step.
+template <std::size_t Step, class T, std::size_t... I>
+VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
+}
+template <std::size_t Step, class T, class F>
+VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
+  if constexpr (Step < lanes<T>) return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
+  else return v;
+}
+} // namespace detail
+/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the logarithm of the lanes.
+template <lane T, class F>
+VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
+  T all[lanes<T>];
+  kernel::store(all, detail::fold_lanes<1, T>(v, f));
+  return all[0];
+}
+
+namespace detail {
 /// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit parts.
 template <std::size_t High, class T, std::size_t... I>
 VARVE_INLINE batch<T> interleave(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {

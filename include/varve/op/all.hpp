@@ -13,12 +13,16 @@
 #include <varve/op/compare.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/detach.hpp>
+#include <varve/op/erf.hpp>
 #include <varve/op/exp.hpp>
 #include <varve/op/expand.hpp>
+#include <varve/op/expm1.hpp>
 #include <varve/op/factory.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/op/gather.hpp>
+#include <varve/op/gelu.hpp>
 #include <varve/op/in_place.hpp>
+#include <varve/op/layer_norm.hpp>
 #include <varve/op/matmul.hpp>
 #include <varve/op/maximum.hpp>
 #include <varve/op/mul.hpp>
@@ -28,6 +32,7 @@
 #include <varve/op/permute.hpp>
 #include <varve/op/pow.hpp>
 #include <varve/op/randn.hpp>
+#include <varve/op/reciprocal.hpp>
 #include <varve/op/relu.hpp>
 #include <varve/op/reshape.hpp>
 #include <varve/op/sigmoid.hpp>

@@ -18,8 +18,34 @@ template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
   static constexpr auto kernel(auto x, auto y) { return x / y; }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return div(1, y); }
-  static constexpr auto partial(arg_t<1>, auto const& q, auto const&, auto const& y) { return neg(div(q, y)); }
+  /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
+  static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
+    if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
+    else return div(1, y);
+  }
+  /// With the reciprocal that the derivative of x needs too: one division for both.
+  template <class Q, class X, class Z>
+  static constexpr auto partial(arg_t<1>, Q const& q, X const&, Z const& y) {
+    if constexpr (number<Z>) return neg(div(q, y));
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& d) { return neg(mul(q, div(1, d))); }, [&](auto const& d) { return neg(div(q, d)); }, y);
+  }
+
+  using family = rule::pointwise<2, promotion::floating>;
+  using family::jvp, family::vjp;
+  /// A reciprocal is shared by all that is divided by the same; but not where it would have fewer digits than the result.
+  template <class Op, value D, value Y, value X, value Z>
+  static constexpr auto jvp(arg_t<0> a, Op const& op, D const& d, Y const& q, X const& x, Z const& y) {
+    if constexpr (number<Z>) return family::jvp(a, op, d, q, x, y);
+    else return choose(
+        same_fact(type_fact(y), type_fact(q)), [&](auto const& t) { return family::jvp(a, op, t, q, x, y); }, [&](auto const& t) { return detail::match(div(t, y), q); }, d);
+  }
+  template <class Op, value G, value Y, value X, value Z>
+  static constexpr auto vjp(arg_t<0> a, Op const& op, G const& g, Y const& q, X const& x, Z const& y) {
+    if constexpr (number<Z>) return family::vjp(a, op, g, q, x, y);
+    else return choose(
+        same_fact(type_fact(y), type_fact(g)), [&](auto const& c) { return family::vjp(a, op, c, q, x, y); }, [&](auto const& c) { return detail::unmatch(div(c, y), x); }, g);
+  }
 };
 
 } // namespace varve

@@ -27,7 +27,14 @@ public:
     if (category(y.dtype()) > category(to.dtype()))
       throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
     if (to.sizes() == y.sizes()) copy_(to, y);
-    else set_(to, T(varve::to(y, to.dtype())));
+    else {
+      T const memory = varve::to(y, to.dtype());
+      auto const shares = [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
+        else return false;
+      };
+      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
+    }
     return to;
   }
 

@@ -7,6 +7,7 @@
 #include <varve/op/detach.hpp>
 #include <varve/op/exp.hpp>
 #include <varve/op/matmul.hpp>
+#include <varve/op/reciprocal.hpp>
 
 namespace varve {
 
@@ -45,7 +46,7 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   static constexpr auto body(X const& x, A const& axis) {
     auto const shifted = [&](auto const& v) {
       auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
-      return div(e, sum(e, axis, keepdim));
+      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
     };
     return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
   }

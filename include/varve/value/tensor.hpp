@@ -76,6 +76,8 @@ public:
   /// Version counter, shared with views and detached values and raised once per in-place operator (DT-1, DT-2); `autograd_error` for inference tensors, which have none.
   std::uint32_t version() const;
   void bump_version() const;
+  /// What is counted of inference tensors too, for levels of transforms, whose own histories go on in inference mode.
+  std::uint32_t writes() const;
   /// Lowers or raises it by hand: `preserve_version_counter` and tests.
   void set_version(std::uint32_t v) const;
   /// Made in inference mode: it has no version counter, and no history ever (DT-2, AG-20).
@@ -92,7 +94,7 @@ public:
   void* raw() const;
   void* raw(index_t item) const;
   void* raw_inside(index_t item) const;
-  /// The only element, converted to `T`.
+  /// The only element, converted to `T`, through transforms that keep it single; mapped by `vmap` it is refused (`transform_error`).
   template <class T>
   T item() const;
 

@@ -157,7 +157,7 @@ inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(version(), std::memory_order_release);
+  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
@@ -207,17 +207,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
+  if (is_wrapped() && sizes() == inner().sizes()) return inner().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  tensor const* t = this;
-  while (t->is_wrapped()) {
-    if (!(t->sizes() == t->inner().sizes()))
-      throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-    t = &t->inner();
-  }
-  return t->item<bool>();
+  if (is_wrapped() && !(sizes() == inner().sizes()))
+    throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+  return is_wrapped() ? static_cast<bool>(inner()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();

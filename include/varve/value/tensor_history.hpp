@@ -15,18 +15,15 @@ inline void tensor::set_history(edge e) const {
     auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit : block_->keys.bits & ~dispatch_key_set::history_bit);
     if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
   }
-  if (is_view) block_->seen_version.store(version(), std::memory_order_release);
+  if (is_view) block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
-  tensor const* inside = this;
-  while (inside->is_wrapped()) inside = &inside->inner();
-  if (inside->is_inference()) return; // nothing would tell that it was written into
   block_->base = base;
   block_->origin = o;
-  block_->seen_version.store(version(), std::memory_order_release);
+  block_->seen_version.store(writes(), std::memory_order_release);
 }
 inline tensor const& tensor::base() const { return block_->base; }
-inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != version(); }
+inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::requires_grad() const {
@@ -39,12 +36,14 @@ inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return inner().version();
   if (block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
-  return (block_->counter ? block_->counter : block_->store)->version;
+  return writes();
 }
-inline void tensor::set_version(std::uint32_t v) const { (block_->counter ? block_->counter : block_->store)->version = v; }
-inline void tensor::bump_version() const {
-  if (!block_->inference) set_version(version() + 1);
+inline std::uint32_t tensor::writes() const { return is_wrapped() ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline void tensor::set_version(std::uint32_t v) const {
+  if (is_wrapped()) return inner().set_version(v);
+  (block_->counter ? block_->counter : block_->store)->version = v;
 }
+inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return block_->base.defined(); }
 inline bool tensor::is_inference() const { return block_->inference; }
 inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }

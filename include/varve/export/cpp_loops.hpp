@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <vector>
+#include <varve/export/cpp_text.hpp>
+
+namespace varve::cpp {
+
+/// Names of buffers in the text: arguments `x0`, results `y0`, array constants `c5` and temporaries `t7` by their node.
+VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
+  loop::buffer const& b = p.buffers[k];
+  if (b.where == loop::place::argument) return "x" + std::to_string(b.number);
+  if (b.where == loop::place::result) return "y" + std::to_string(b.number);
+  if (b.node < 0) return "s" + std::to_string(k);
+  return (b.where == loop::place::constant ? "c" : "t") + std::to_string(b.node);
+}
+inline std::string text(index_t n) { return std::to_string(n); }
+
+/// Writes one loop nest of a program: the loops that `fuse` would make of it, in C++. A body without a SIMD dimension computes each value in its own type, others in batches.
+class loop_writer {
+public:
+  /// Writes loop nest `b` of program `p`.
+  VARVE_COLD static void write(writer& out, loop::program const& p, loop::body const& b) {
+    loop_writer w{out, p, b};
+    w.find_used();
+    w.level(0, false);
+  }
+
+private:
+  writer& out;
+  loop::program const& p;
+  loop::body const& b;
+  bool batches;
+  dtype lane_type;
+  std::string lane, V; // the element type of batches and, in text, the batch
+  std::vector<std::string> fixed, now;
+  std::vector<char> used_fixed, used_now;
+  std::vector<int> taken; // nodes whose names are in use
+
+  loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
+      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
+    fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
+    used_fixed.resize(fixed.size()), used_now.resize(now.size());
+  }
+  loop::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
+  loop::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
+  loop::step const& step_of(int s) const { return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s)); }
+  loop::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
+  std::string const& value(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
+  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.slots[s.args + k]; }
+
+  void find_used() {
+    auto use = [&](int s) { (s >= 0 ? used_now[static_cast<std::size_t>(s)] : used_fixed[static_cast<std::size_t>(~s)]) = 1; };
+    for (int k = 0; k < b.sink_count; ++k) {
+      use(sink(k).a);
+      if (sink(k).product) use(sink(k).b);
+    }
+    auto sweep = [&](std::vector<char>& used, auto step) {
+      for (std::size_t k = used.size(); k-- > 0;)
+        for (int q = 0; used[k] && q < step(k).count; ++q) use(operand(step(k), q));
+    };
+    sweep(used_now, [&](std::size_t k) -> loop::step const& { return now_step(k); });
+    sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
+  }
+  /// An affine function of the loop indices.
+  std::string index(loop::access const& a) const {
+    std::string s;
+    for (int l = 0; l < b.rank; ++l)
+      if (a.stride[l] != 0 && b.extent[l] != 1) s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
+    if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + text(a.offset);
+    return s;
+  }
+  std::string element(loop::access const& a) const { return buffer_name(p, a.buffer) + "[" + index(a) + "]"; }
+  std::string pointer(loop::access const& a) const {
+    std::string const i = index(a);
+    return buffer_name(p, a.buffer) + (i == "0" ? "" : " + " + i);
+  }
+  index_t stride(loop::access const& a) const { return batches ? a.stride[b.vector] : 0; }
+
+  std::string loaded(loop::step const& s) const {
+    loop::access const& a = p.accesses[s.access];
+    dtype const t = p.buffers[a.buffer].type;
+    if (!batches) return element(a);
+    if (stride(a) == 0) return V + "(" + (t == lane_type ? element(a) : "static_cast<" + lane + ">(" + element(a) + ")") + ")";
+    if (stride(a) == 1 && t == lane_type) return "kernel::load(" + pointer(a) + ", live)";
+    return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
+  }
+  std::string counted(loop::step const& s) const {
+    loop::access const& a = p.accesses[s.access];
+    std::string const type = batches ? lane : type_text(s.count ? dtype::int64 : s.type);
+    std::string i = "static_cast<" + type + ">(" + index(a) + ")";
+    if (batches) i = stride(a) ? "kernel::ramp<" + lane + ">(" + i + ", " + text(stride(a)) + ")" : V + "(" + i + ")";
+    if (s.count == 0) return i;
+    return batches ? "kernel::from_mask<" + lane + ">(" + value(s.in[0]) + " == " + i + ")" : value(s.in[0]) + " == " + i;
+  }
+  std::string converted(loop::step const& s) const {
+    std::string const x = value(s.in[0]);
+    if (!batches) return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
+    if (s.type == s.from || s.from == dtype::bool_ || s.type == dtype::float64 || (is_floating(s.type) && lane_type == dtype::float32)) return x;
+    if (s.type == dtype::bool_) return "kernel::ne(" + x + ", " + V + "(0))";
+    return "kernel::through<" + std::string(type_text(s.type)) + ">(" + x + ")";
+  }
+  std::string product_sum(std::string const& a, std::string const& b_, std::string const& c, dtype t, bool minus = false) const {
+    if (batches) return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
+    return combined(minus ? "sub" : "add", c, combined("mul", a, b_, t), t);
+  }
+  std::string combined(char const* op, std::string const& x, std::string const& y, dtype t) const {
+    return filled_in(text_of_operator(op, t, batches, 2), "", [&](int k) { return k ? y : x; });
+  }
+  /// Many terms: two partial results, each of every other term.
+  std::string gathered(loop::step const& s) const {
+    bool const dot = s.kind == loop::step_kind::dot;
+    char const* const op = s.kind == loop::step_kind::greatest ? "maximum" : s.kind == loop::step_kind::least ? "minimum" : "add";
+    int const terms = dot ? s.count / 2 : s.count;
+    std::string part[2];
+    for (int k = 0; k < terms; ++k) {
+      std::string& r = part[k % 2];
+      if (dot) {
+        std::string const &x = value(operand(s, 2 * k)), &y = value(operand(s, 2 * k + 1));
+        r = r.empty() ? combined("mul", x, y, s.type) : product_sum(x, y, r, s.type);
+      } else {
+        std::string const& x = value(operand(s, k));
+        r = r.empty() ? x : combined(op, r, x, s.type);
+      }
+    }
+    if (terms == 0) return batches ? V + "(0)" : literal(s.type, 0);
+    return terms == 1 ? part[0] : combined(op, part[0], terms > 3 ? "(" + part[1] + ")" : part[1], s.type);
+  }
+  std::string computed(loop::step const& s) const {
+    using enum loop::step_kind;
+    switch (s.kind) {
+    case none: // a field of a record
+    case load:
+    case records: return loaded(s);
+    case constant: return batches ? V + "(" + literal(lane_type, s.value) + ")" : literal(s.type, s.value);
+    case loop::step_kind::index: return counted(s);
+    case convert: return converted(s);
+    case fma:
+    case fnma: return product_sum(value(s.in[0]), value(s.in[1]), value(s.in[2]), s.type, s.kind == fnma);
+    case sum:
+    case greatest:
+    case least:
+    case dot: return gathered(s);
+    default: break;
+    }
+    dtype const t = step_of(operand(s, s.count - 1)).type;
+    std::string const form = text_of_operator(s.op->name, t, batches, s.count);
+    if (form.empty())
+      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel of this name in varve/kernel, which emitted code could call; write it in other operators").c_str());
+    return filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
+  }
+  void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      loop::step const& s = p.steps[first + static_cast<int>(k)];
+      if (!used[k]) continue;
+      int again = 0;
+      for (int n : taken) again += n == s.node;
+      taken.push_back(s.node);
+      names[k] = "v" + text(s.node) + (again ? "_" + text(again) : "");
+      out.line((batches ? V : std::string(type_text(s.type))) + " const " + names[k] + " = " + computed(s) + ";");
+    }
+  }
+
+  static char const* fold(loop::sink const& s) { return s.kind == loop::sink_kind::sum ? "add" : s.kind == loop::sink_kind::greatest ? "maximum" : "minimum"; }
+  dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
+  std::string neutral(loop::sink const& s, dtype t) const {
+    std::string const limits = "std::numeric_limits<" + std::string(type_text(t)) + ">::";
+    if (s.kind == loop::sink_kind::sum) return literal(t, 0);
+    if (is_floating(t)) return (s.kind == loop::sink_kind::greatest ? "-" : "") + limits + "infinity()";
+    return limits + (s.kind == loop::sink_kind::greatest ? "lowest()" : "max()");
+  }
+  std::string as(dtype t, dtype from, std::string const& x) const { return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")"; }
+  /// `r` with the value of a sink folded in.
+  std::string folded(loop::sink const& s, std::string const& r) const {
+    dtype const t = batches ? lane_type : target_type(s);
+    auto in = [&](int slot) { return batches ? value(slot) : as(t, step_of(slot).type, value(slot)); };
+    if (s.product) return product_sum(in(s.a), in(s.b), r, t);
+    return combined(fold(s), r, in(s.a), t);
+  }
+  std::string across(loop::sink const& s, std::string const& x) const {
+    if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
+    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) + "(a, b); })";
+  }
+  void assign(loop::sink const& s, std::string const& x) { out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), batches ? lane_type : target_type(s), x) + ";"); }
+  void store(loop::sink const& s, std::string const& x) {
+    loop::access const& a = p.accesses[s.access];
+    if (stride(a) == 1 && target_type(s) == lane_type) out.line("kernel::store(" + pointer(a) + ", " + x + ", live);");
+    else out.line("kernel::store_strided(" + pointer(a) + ", " + text(stride(a)) + ", " + x + ", live);");
+  }
+  std::string stored(loop::sink const& s) const {
+    loop::access const& a = p.accesses[s.access];
+    if (stride(a) == 1 && target_type(s) == lane_type) return "kernel::load(" + pointer(a) + ", live)";
+    return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
+  }
+  void leave(int k) {
+    loop::sink const& s = sink(k);
+    std::string const acc = "r" + text(k);
+    if (s.kind == loop::sink_kind::store) {
+      if (batches) store(s, value(s.a));
+      else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
+    } else if (s.level >= 0) {
+      out.line(acc + " = " + (batches && b.vector >= s.level ? "kernel::keep(" + folded(s, acc) + ", " + acc + ", live)" : folded(s, acc)) + ";");
+    } else if (!batches) {
+      assign(s, folded(s, element(p.accesses[s.access])));
+    } else if (stride(p.accesses[s.access]) == 0) {
+      std::string const none = V + "(" + neutral(s, lane_type) + ")";
+      std::string const old = target_type(s) == lane_type ? element(p.accesses[s.access]) : "static_cast<" + lane + ">(" + element(p.accesses[s.access]) + ")";
+      assign(s, combined_scalar(s, old, across(s, "kernel::keep(" + folded(s, none) + ", " + none + ", live)")));
+    } else {
+      store(s, folded(s, stored(s)));
+    }
+  }
+  std::string combined_scalar(loop::sink const& s, std::string const& x, std::string const& y) const {
+    return filled_in(text_of_operator(fold(s), lane_type, false, 2), "", [&](int k) { return k ? y : x; });
+  }
+  void finish(int k) {
+    loop::sink const& s = sink(k);
+    std::string const acc = "r" + text(k), there = element(p.accesses[s.access]);
+    if (!batches) {
+      assign(s, s.accumulate ? combined(fold(s), there, acc, target_type(s)) : acc);
+    } else if (b.vector >= s.level) {
+      std::string const old = target_type(s) == lane_type ? there : "static_cast<" + lane + ">(" + there + ")";
+      assign(s, s.accumulate ? combined_scalar(s, old, across(s, acc)) : across(s, acc));
+    } else {
+      store(s, s.accumulate ? combined(fold(s), stored(s), acc, lane_type) : acc);
+    }
+  }
+  void level(int l, bool within) {
+    auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
+    for (int k = 0; k < b.sink_count; ++k)
+      if (accumulates(k)) {
+        if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
+        else out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " + neutral(sink(k), target_type(sink(k))) + ";");
+      }
+    if (l == b.rank - 1) steps(fixed, used_fixed, b.fixed_first);
+    if (l == b.rank) {
+      steps(now, used_now, b.step_first);
+      for (int k = 0; k < b.sink_count; ++k) leave(k);
+    } else if (l == b.vector) {
+      out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">([&](index_t i" + text(l) + ", auto live) {");
+      level(l + 1, true);
+      out.close("});");
+    } else {
+      out.open("for (index_t i" + text(l) + " = 0; i" + text(l) + " < " + text(b.extent[l]) + "; ++i" + text(l) + ") {");
+      level(l + 1, within);
+      out.close();
+    }
+    for (int k = 0; k < b.sink_count; ++k)
+      if (accumulates(k)) finish(k);
+  }
+};
+
+} // namespace varve::cpp

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/export/cpp_calls.hpp>
+#include <varve/graph/as_traced.hpp>
+#include <varve/graph/optimize.hpp>
+#include <varve/graph/plan.hpp>
+#include <varve/kernel/vector_loop.hpp> // what emitted code is written with
+
+/// @file
+/// Graphs as C++ source: a program traced at run time today is compiled tomorrow.
+namespace varve {
+namespace cpp {
+
+/// Writes the functions of one graph: those inside of higher-order operators before those that call them.
+class file_writer {
+public:
+  /// The whole header.
+  VARVE_COLD static std::string write(graph const& g, std::string const& name) {
+    file_writer w(g);
+    w.function(0, "run", "");
+    std::string s = "// " + name + ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code carry. Change the graph, not this file.\n//\n";
+    std::string const graph_text = to_string(g);
+    for (std::size_t from = 0; from < graph_text.size();) {
+      std::size_t const end = graph_text.find('\n', from);
+      s += "//   " + graph_text.substr(from, end - from) + "\n";
+      from = end + 1;
+    }
+    s += "#pragma once\n";
+    auto include = [&](char const* used, char const* header) {
+      if (w.all.text.find(used) != std::string::npos) s += std::string("#include <") + header + ">\n";
+    };
+    s += "#include <cstddef>\n#include <cstdint>\n";
+    include("std::memcpy", "cstring");
+    include("std::numeric_limits", "limits");
+    include("std::make_unique", "memory");
+    include("std::runtime_error", "stdexcept");
+    include("std::swap", "utility");
+    s += "#include <varve/core/dims.hpp>\n";
+    include("kernel::cast", "varve/kernel/convert.hpp");
+    include("kernel::", "varve/kernel/math.hpp");
+    include("kernel::matmul<", "varve/kernel/matmul.hpp");
+    include("kernel::matmul_fixed<", "varve/kernel/matmul_fixed.hpp");
+    include("batch<", "varve/kernel/vector_loop.hpp");
+    s += "\nnamespace " + name + " {\nusing varve::index_t;\n";
+    if (w.all.text.find("kernel::") != std::string::npos || w.all.text.find("batch<") != std::string::npos) s += "namespace kernel = varve::kernel;\n";
+    if (w.all.text.find("batch<") != std::string::npos) s += "using kernel::batch;\n";
+    return s + "\n" + w.all.text + "} // namespace " + name + "\n";
+  }
+
+private:
+  graph const& g;
+  writer all;
+
+  explicit file_writer(graph const& g_) : g(g_) {}
+  static constexpr index_t most_on_stack = 1 << 16; // bytes
+
+  /// The parameters of a function with this body, which need not use all.
+  static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
+    std::string s;
+    auto unused = [&](std::string const& x) {
+      for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
+        if (char const end = body[at + x.size()]; end < '0' || end > '9') return "";
+      return "[[maybe_unused]] ";
+    };
+    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + std::string(unused("x" + text(k))) + type_text(f.nodes[k].out.type) + " const* x" + text(k);
+    for (std::size_t k = 0; k < p.results.size(); ++k) s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) + "* __restrict y" + std::to_string(k);
+    return s;
+  }
+  static std::string metas(graph const& f, loop::program const& p) {
+    std::string s = "/// (";
+    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + varve::detail::meta_text(f.nodes[k].out);
+    s += ") -> (";
+    for (std::size_t k = 0; k < p.results.size(); ++k) s += (k ? ", " : "") + varve::detail::meta_text(p.results[static_cast<std::ptrdiff_t>(k)]);
+    return s + "), row-major; results may not overlap arguments.";
+  }
+  void constants(loop::program const& p, writer& out) {
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+      if (b.where != loop::place::constant || b.elements == 0) continue;
+      std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " + buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
+      for (index_t e = 0; e < b.elements; ++e) line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]);
+      out.line(line + "};");
+    }
+  }
+  void workspace(loop::program const& p, writer& out) {
+    if (p.workspace == 0) return;
+    if (p.workspace <= most_on_stack) out.line("alignas(64) std::byte workspace[" + text(p.workspace) + "];");
+    else out.line("auto const workspace = std::make_unique<std::byte[]>(" + text(p.workspace) + ");");
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+      if (b.where != loop::place::arena || !touched(p, static_cast<int>(k))) continue;
+      std::string const type = type_text(b.type);
+      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (p.workspace <= most_on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
+    }
+    out.line("");
+  }
+  static bool touched(loop::program const& p, int b) {
+    for (loop::access const& a : p.accesses)
+      if (a.buffer == b) return true;
+    for (loop::stage const& s : p.stages) {
+      if (s.out == b || s.in[0] == b) return true;
+      if (s.kind == loop::stage_kind::branch || s.kind == loop::stage_kind::scan) {
+        loop::call_info const& c = p.calls[s.number];
+        int const results = c.results + (s.kind == loop::stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
+        for (int k = 0; k < c.operands; ++k)
+          if (p.slots[s.in[1] + k] == b) return true;
+        for (int k = 0; k < results; ++k)
+          if (p.slots[s.in[2] + k] == b) return true;
+      } else if (s.in[1] == b || s.in[2] == b) {
+        return true;
+      }
+    }
+    return false;
+  }
+  /// What a loop nest leaves behind, by node: "y0 = %7, r1 of %9".
+  static std::string leaves(loop::program const& p, loop::body const& b) {
+    std::string s;
+    for (int k = 0; k < b.sink_count; ++k) {
+      loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
+      std::string const node = "%" + text(to.node);
+      if (s.find(node + ",") == std::string::npos && (s.size() < node.size() || s.substr(s.size() - node.size()) != node)) s += (s.empty() ? "// " : ", ") + node;
+    }
+    for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
+    return s;
+  }
+  /// Writes region `r`: the functions that it calls, then its own.
+  void function(int r, std::string const& name, std::string const& what) {
+    graph const f = r ? function_of(g, r) : g;
+    loop::program p = loop::plan(f);
+    int const first = g.regions[r].node_first; // names carry the numbers of the whole graph
+    for (loop::buffer& b : p.buffers) b.node += b.node < 0 ? 0 : first;
+    for (loop::step& s : p.steps) s.node += first;
+    writer body;
+    body.indent();
+    constants(p, body);
+    workspace(p, body);
+    for (loop::stage const& s : p.stages) {
+      if (s.kind == loop::stage_kind::loops) {
+        loop::body const& b = p.bodies[s.number];
+        body.line(leaves(p, b));
+        body.open("{");
+        loop_writer::write(body, p, b);
+        body.close();
+      } else if (s.kind == loop::stage_kind::fill) {
+        loop::buffer const& b = p.buffers[s.out];
+        std::string const limits = "std::numeric_limits<" + std::string(type_text(b.type)) + ">::";
+        std::string const x = s.value == 0 ? "0" : is_floating(b.type) ? literal(b.type, s.value) : limits + (s.value < 0 ? "lowest()" : "max()");
+        body.line("for (index_t e = 0; e < " + text(b.elements) + "; ++e) " + buffer_name(p, s.out) + "[e] = " + x + ";");
+      } else if (s.kind == loop::stage_kind::branch) {
+        branch(p, s, name, body);
+      } else if (s.kind == loop::stage_kind::scan) {
+        scan(p, s, name, body);
+      } else {
+        body.line("// %" + text(p.buffers[s.out].node));
+        call_writer::write(body, p, s);
+      }
+    }
+    body.close();
+    body.line("");
+    all.line(metas(f, p));
+    all.line("inline void " + name + "(" + parameters(f, p, body.text) + ") {" + (what.empty() ? "" : " // " + what));
+    all.text += body.text;
+  }
+  static std::string list_of(loop::program const& p, int first, int count, std::string s = "") {
+    for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.slots[first + k]);
+    return s;
+  }
+  void branch(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
+    loop::call_info const& c = p.calls[s.number];
+    std::string const then = name + "_then" + text(s.number), otherwise = name + "_else" + text(s.number);
+    function(c.region, then, "where the predicate of a cond holds");
+    function(c.region + 1, otherwise, "where it does not");
+    std::string const arguments = list_of(p, s.in[2], c.results, list_of(p, s.in[1], c.operands));
+    body.line("if (*" + buffer_name(p, s.in[0]) + ") " + then + "(" + arguments + ");");
+    body.line("else " + otherwise + "(" + arguments + ");");
+  }
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  void scan(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
+    loop::call_info const& c = p.calls[s.number];
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
+    index_t const n = c.at[1][0];
+    std::string const number = text(s.number), step = name + "_step" + number, goes_on = name + "_goes_on" + number;
+    function(c.region, step, open ? "one step of a while_loop" : "one step of a scan");
+    if (open) function(c.condition, goes_on, "does it go on?");
+    auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.slots[slot]]; };
+    auto first = [&](int slot) { return buffer_name(p, p.slots[slot]); };
+    auto row = [&](int slot) { return first(slot) + " + " + text(buffer(slot).elements / (n ? n : 1)) + " * row"; };
+    auto bytes = [&](int slot) { return text(buffer(slot).elements) + " * sizeof(" + type_text(buffer(slot).type) + ")"; };
+    body.line(open ? "// a while_loop" : counted ? "// a scan of as many steps as a value says" : "// a scan of " + text(n) + " steps");
+    body.open("{");
+    std::string in, now;
+    for (int k = 0; k < carried; ++k) {
+      std::string here = first(s.in[2] + k), there = first(s.in[2] + c.results + k);
+      if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+      body.line(std::string(type_text(buffer(s.in[2] + k).type)) + " *here" + text(k) + " = " + here + ", *there" + text(k) + " = " + there + ";");
+      body.line("std::memcpy(here" + text(k) + ", " + first(s.in[1] + k) + ", " + bytes(s.in[1] + k) + ");");
+    }
+    for (int k = 0; k < c.operands; ++k) {
+      in += (k ? ", " : "") + (k < carried ? "here" + text(k) : k < walked ? row(s.in[1] + k) : first(s.in[1] + k));
+      now += (k < carried ? "here" + text(k) : first(s.in[1] + k)) + ", ";
+    }
+    for (int k = 0; k < c.results; ++k) in += (in.empty() ? "" : ", ") + (k < carried ? "there" + text(k) : row(s.in[2] + k));
+    std::string const steps = counted ? "static_cast<index_t>(*" + first(s.in[1] + walked) + ")" : text(n);
+    body.line("index_t step = 0;");
+    body.open(open ? "for (;; ++step) {" : "for (; step < " + steps + "; ++step) {");
+    if (open) {
+      std::string const go = buffer_name(p, s.in[0]);
+      body.line(goes_on + "(" + now + go + ");");
+      body.line("if (!*" + go + ") break;");
+      if (n > 0) body.line("if (step == " + text(n) + ") throw std::runtime_error(\"" + name + ": the while_loop takes more steps than its bound of " + text(n) + "\");");
+    }
+    if (in.find(" * row") != std::string::npos) body.line("index_t const row = " + (c.at[0][2] ? steps + " - 1 - step;" : std::string("step;")));
+    body.line(step + "(" + in + ");");
+    for (int k = 0; k < carried; ++k) body.line("std::swap(here" + text(k) + ", there" + text(k) + ");");
+    body.close();
+    for (int k = 0; k < c.results && (open || counted); ++k) {
+      std::string const to = first(s.in[2] + k), total = text(buffer(s.in[2] + k).elements);
+      if (k < carried) body.line("if (here" + text(k) + " != " + to + ") std::memcpy(" + to + ", here" + text(k) + ", " + bytes(s.in[2] + k) + ");");
+      else body.line("for (index_t e = " + text(buffer(s.in[2] + k).elements / (n ? n : 1)) + " * step; e < " + total + "; ++e) " + to + "[e] = 0;");
+    }
+    body.close();
+  }
+};
+} // namespace cpp
+
+/// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ..., y0, ...)`, the program that `fuse` would make of it, as loops over
+/// SIMD batches that can be read, with the graph as a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no dispatcher; its
+/// temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but for the order of sums, and products of sums that are rounded once.
+/// Errors: `value_error` for symbolic sizes, in-place operators, and operators without a kernel of their name.
+template <class G>
+  requires std::is_same_v<G, graph>
+std::string emit_cpp(G const& g, std::string const& name) {
+  for (node const& n : g) {
+    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("emit_cpp", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  }
+  G const typed = as_traced<>(g);
+  G const better = optimize(typed);
+  return cpp::file_writer::write(better, name);
+}
+/// ... of a graph that the compiler traced.
+template <graph_sizes S>
+std::string emit_cpp(static_graph<S> const& g, std::string const& name) {
+  return emit_cpp(g.thaw(), name);
+}
+
+} // namespace varve

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/spin_lock.hpp>
+#include <varve/graph/fuse_graph.hpp>
+#include <varve/graph/make_fx.hpp>
+
+namespace varve {
+
+namespace detail {
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !(t.requires_grad() && is_grad_enabled());
+}
+/// What a trace depends on of an argument.
+inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
+} // namespace detail
+
+/// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see `compile`. Threads may share it; copies share what was made.
+template <class F>
+class compiled_function {
+public:
+  explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
+
+  template <class... X>
+    requires(std::is_same_v<X, tensor> && ...)
+  auto operator()(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    std::shared_ptr<version const> v = find(x...);
+    if (!v) v = trace<Y>(x...);
+    for (auto const& t : v->captured)
+      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args in(x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    boxed_args const y = v->run(in);
+    int k = 0;
+    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+  }
+  /// Traces and plans for these arguments without running the program.
+  template <class... X>
+  void prepare(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!find(x...)) (void)trace<Y>(x...);
+  }
+  /// For how many sets of dtypes and sizes a program was made.
+  std::size_t versions() const {
+    detail::spin_lock::held const on(made_->lock);
+    return made_->all.size();
+  }
+
+private:
+  struct version {
+    std::vector<meta> arguments;
+    boxed_args captured;
+    fused_graph run;
+    std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
+  };
+  struct cache {
+    detail::spin_lock lock;
+    std::vector<std::shared_ptr<version const>> all;
+  };
+
+  template <class... X>
+  static bool fits(version const& v, X const&... x) {
+    if (v.arguments.size() != sizeof...(X)) return false;
+    [[maybe_unused]] std::size_t k = 0;
+    if (!(detail::same_kind(v.arguments[k++], x) && ...)) return false;
+    for (int c = 0; c < v.captured.size(); ++c)
+      if (!(v.run.arguments()[static_cast<std::ptrdiff_t>(sizeof...(X)) + c] == meta_of(v.captured[c]))) return false;
+    return true;
+  }
+  template <class... X>
+  std::shared_ptr<version const> find(X const&... x) const {
+    detail::spin_lock::held const on(made_->lock);
+    for (auto const& v : made_->all)
+      if (fits(*v, x...)) return v;
+    return nullptr;
+  }
+  template <class Y, class... X>
+  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+    boxed_args captured;
+    std::shared_ptr<void const> results;
+    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    detail::spin_lock::held const on(made_->lock);
+    for (auto& old : made_->all)
+      if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
+        old = v;
+        return v;
+      }
+    made_->all.push_back(v);
+    return v;
+  }
+
+  F f_;
+  std::shared_ptr<cache> made_;
+};
+
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
+/// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
+/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
+template <class F>
+auto compile(F f) {
+  return compiled_function<F>(std::move(f));
+}
+/// ... and makes the program for these arguments at once.
+template <class F, class... X>
+  requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
+auto compile(F f, X const&... x) {
+  compiled_function<F> r(std::move(f));
+  r.prepare(x...);
+  return r;
+}
+
+} // namespace varve

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dims.hpp>
+#include <varve/kernel/convert.hpp>
+#include <varve/kernel/simd.hpp>
+
+/// @file
+/// Loops over vectors as a person writes them: what `emit_cpp` writes its loops with.
+namespace varve::kernel {
+
+/// The first `N` lanes of a batch count.
+template <int N>
+struct live_lanes {
+  static constexpr int count = N;
+};
+template <lane T>
+inline constexpr live_lanes<static_cast<int>(lanes<T>)> all_lanes{};
+
+/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L lanes make up a batch of `T`; in the last call fewer lanes may be live.
+template <lane T, index_t N, class F>
+VARVE_INLINE void for_vectors(F const& f) {
+  constexpr index_t L = lanes<T>, whole = N / L * L;
+  for (index_t i = 0; i < whole; i += L) f(i, all_lanes<T>);
+  if constexpr (whole < N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
+}
+
+/// The live lanes from `p` on; the others are 0 and their memory is not touched.
+template <lane T, int N>
+VARVE_INLINE batch<T> load(T const* p, live_lanes<N>) {
+  if constexpr (N == static_cast<int>(lanes<T>)) return kernel::load(p);
+  else return kernel::load_first(p, N);
+}
+/// `p[0]`, `p[stride]`, ... converted to `T`; not live lanes are 0.
+template <lane T, class E, int N>
+VARVE_INLINE batch<T> load_strided(E const* p, index_t stride, live_lanes<N>) {
+  T all[lanes<T>]{};
+  for (int l = 0; l < N; ++l) all[l] = static_cast<T>(p[l * stride]);
+  return kernel::load(all);
+}
+/// Stores the live lanes from `p` on.
+template <lane T, int N>
+VARVE_INLINE void store(T* p, batch<T> const& v, live_lanes<N>) {
+  if constexpr (N == static_cast<int>(lanes<T>)) kernel::store(p, v);
+  else kernel::store_first(p, N, v);
+}
+/// Stores the live lanes to `p[0]`, `p[stride]`, ..., converted to the elements there.
+template <lane T, class E, int N>
+VARVE_INLINE void store_strided(E* p, index_t stride, batch<T> const& v, live_lanes<N>) {
+  T all[lanes<T>];
+  kernel::store(all, v);
+  for (int l = 0; l < N; ++l) p[l * stride] = kernel::cast<E>(all[l]);
+}
+/// `x` in the live lanes, `old` in the others.
+template <lane T, int N>
+VARVE_INLINE batch<T> keep(batch<T> const& x, batch<T> const& old, live_lanes<N>) {
+  if constexpr (N == static_cast<int>(lanes<T>)) {
+    return x;
+  } else {
+    constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static_assert(lanes<T> <= 16);
+    return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(N)), x, old);
+  }
+}
+/// `start`, `start + step`, `start + 2 step`, ...
+template <lane T>
+VARVE_INLINE batch<T> ramp(T start, T step) {
+  T all[lanes<T>];
+  for (std::size_t l = 0; l < lanes<T>; ++l) all[l] = start + static_cast<T>(l) * step;
+  return kernel::load(all);
+}
+/// Every lane as an element of type `E` holds it.
+template <class E, lane T>
+VARVE_INLINE batch<T> through(batch<T> const& v) {
+  return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
+}
+
+} // namespace varve::kernel

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/composite.hpp>
+#include <varve/op/compare.hpp>
+#include <varve/op/erf.hpp>
+#include <varve/op/sigmoid.hpp>
+#include <varve/op/tanh.hpp>
+#include <varve/op/where.hpp>
+
+/// @file
+/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
+namespace varve {
+
+namespace detail {
+template <class Tag, value X>
+constexpr void needs_floating(X const& x) {
+  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
+}
+} // namespace detail
+
+/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
+struct approximate {
+  static constexpr ints<0> none{};
+  static constexpr ints<1> tanh{};
+};
+
+/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
+inline constexpr struct gelu_t : composite_operator<gelu_t> {
+  static constexpr auto op_name = "gelu";
+  template <value X, class A = ints<0>>
+  static constexpr auto body(X const& x, A const& approximation = {}) {
+    detail::needs_floating<gelu_t>(x);
+    return choose(
+        same_fact(detail::as_fact(approximation), approximate::tanh),
+        [](auto const& v) { return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1)); }, // sqrt(2/pi)
+        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+  }
+} gelu{};
+
+/// x * sigmoid(x) (also called swish). Integers are refused.
+inline constexpr struct silu_t : composite_operator<silu_t> {
+  static constexpr auto op_name = "silu";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    detail::needs_floating<silu_t>(x);
+    return mul(x, sigmoid(x));
+  }
+} silu{};
+
+/// log(1 + e^x) without overflow.
+template <>
+struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
+};
+
+/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold. Integers are refused.
+inline constexpr struct softplus_t : composite_operator<softplus_t> {
+  static constexpr auto op_name = "softplus";
+  template <value X, number B = int, number T = int>
+  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
+    detail::needs_floating<softplus_t>(x);
+    auto const scaled = mul(x, beta);
+    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+  }
+} softplus{};
+
+} // namespace varve

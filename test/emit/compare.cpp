@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "constants.hpp"
+#include "elementwise.hpp"
+#include "elementwise_double.hpp"
+#include "functions.hpp"
+#include "functions_even.hpp"
+#include "hessian.hpp"
+#include "layers.hpp"
+#include "layers_double.hpp"
+#include "mixed.hpp"
+#include "neighbours.hpp"
+#include "neighbours_double.hpp"
+#include "nothing.hpp"
+#include "picks.hpp"
+#include "reductions.hpp"
+#include "reductions_double.hpp"
+#include "repeated.hpp"
+#include "repeated_never.hpp"
+#include "small.hpp"
+#include "smooth.hpp"
+#include "smooth_double.hpp"
+#include "wide_layer.hpp"
+// The emitted headers come first: they must stand alone.
+#include "samples.hpp"
+
+#include <varve_test.hpp>
+
+using namespace emit;
+
+namespace {
+/// An operator of a user, whose kernel emitted code cannot name.
+struct bump_t : vv::promoting_operator<bump_t> {
+  static constexpr auto op_name = "bump";
+};
+inline constexpr bump_t bump{};
+} // namespace
+template <>
+struct vv::rules<bump_t> : vv::rule::pointwise<1, vv::promotion::floating> {
+  static constexpr auto kernel(auto x) { return vv::kernel::exp(-(x * x)); }
+  static constexpr auto partial(vv::arg_t<0>, auto const& y, auto const& x) { return -2.0 * x * y; }
+};
+
+namespace {
+std::vector<sample> const& all() {
+  static std::vector<sample> const s = samples();
+  return s;
+}
+/// Calls an emitted function on untyped memory.
+template <class... A>
+void call(void (*f)(A...), std::vector<void*> const& memory) {
+  REQUIRE(memory.size() == sizeof...(A));
+  [&]<std::size_t... K>(std::index_sequence<K...>) { f(static_cast<A>(memory[K])...); }(std::make_index_sequence<sizeof...(A)>{});
+}
+double element(tensor const& t, index_t k) {
+  return vv::on_dtype(t.dtype(), "test", [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[k]); });
+}
+/// Greatest difference between what an emitted function computes and the operators one by one, relative to 1 + |expected|.
+template <class F>
+double difference(F* f, char const* name) {
+  for (sample const& s : all()) {
+    if (s.name != name) continue;
+    vv::boxed_args const expected = vv::interpret(s.g, s.in);
+    vv::boxed_args got;
+    std::vector<void*> memory;
+    for (tensor const& x : s.in) memory.push_back(x.raw());
+    for (tensor const& y : expected) {
+      got.push_back(tensor::empty(y.sizes(), y.dtype()));
+      memory.push_back(got[got.size() - 1].raw());
+    }
+    call(f, memory);
+    double worst = 0;
+    for (int r = 0; r < got.size(); ++r) {
+      tensor const y = expected[r].is_contiguous() ? expected[r] : vv::detail::contiguous_copy(expected[r]);
+      for (index_t k = 0; k < y.numel(); ++k) {
+        double const a = element(got[r], k), b = element(y, k), d = std::fabs(a - b) / (1 + std::fabs(b));
+        bool const same = a == b || (a != a && b != b);
+        if (!same && !(d <= worst)) worst = d >= 0 && d < 1e300 ? d : 1e9;
+      }
+    }
+    return worst;
+  }
+  return 1e9;
+}
+constexpr double ulp = 1.2e-7, ulp_double = 2.3e-16;
+} // namespace
+
+TEST_CASE("emit: elementwise operators agree to the last bits", "[emit]") {
+  CHECK(difference(elementwise::run, "elementwise") <= 1.5 * ulp);
+  CHECK(difference(elementwise_double::run, "elementwise_double") <= 1.5 * ulp_double);
+  CHECK(difference(small::run, "small") <= ulp_double);
+}
+TEST_CASE("emit: integers, booleans and mixtures", "[emit]") { CHECK(difference(mixed::run, "mixed") <= ulp); }
+TEST_CASE("emit: reductions", "[emit]") {
+  CHECK(difference(reductions::run, "reductions") <= 40 * ulp);
+  CHECK(difference(reductions_double::run, "reductions_double") <= 40 * ulp_double);
+  CHECK(difference(nothing::run, "nothing") == 0);
+}
+TEST_CASE("emit: products of matrices, and gradients through them", "[emit]") {
+  CHECK(difference(layers::run, "layers") <= 40 * ulp);
+  CHECK(difference(layers_double::run, "layers_double") <= 40 * ulp_double);
+  CHECK(difference(wide_layer::run, "wide_layer") <= 10 * ulp);
+}
+TEST_CASE("emit: slices, joins and their gradients", "[emit]") {
+  CHECK(difference(neighbours::run, "neighbours") <= 4 * ulp);
+  CHECK(difference(neighbours_double::run, "neighbours_double") <= 4 * ulp_double);
+  CHECK(difference(hessian::run, "hessian") <= 4 * ulp_double);
+}
+TEST_CASE("emit: elements addressed by values", "[emit]") { CHECK(difference(picks::run, "picks") <= 2 * ulp); }
+TEST_CASE("emit: cond is a branch, scan a loop", "[emit]") {
+  CHECK(difference(functions::run, "functions") <= 4 * ulp);
+  CHECK(difference(functions_even::run, "functions_even") <= 4 * ulp);
+}
+TEST_CASE("emit: smooth functions and their gradients", "[emit]") {
+  CHECK(difference(smooth::run, "smooth") <= 40 * ulp);
+  CHECK(difference(smooth_double::run, "smooth_double") <= 40 * ulp_double);
+}
+TEST_CASE("emit: while_loop is a loop, its gradient one back", "[emit]") {
+  CHECK(difference(repeated::run, "repeated") <= 40 * ulp_double);
+  CHECK(difference(repeated_never::run, "repeated_never") <= 40 * ulp_double);
+}
+TEST_CASE("emit: array constants are tables", "[emit]") { CHECK(difference(constants::run, "constants") <= 4 * ulp); }
+
+TEST_CASE("emit: the text names what it needs, and the nodes", "[emit]") {
+  std::string const s = vv::emit_cpp(vv::make_fx([](tensor const& x) { return vv::tanh(x) * 2.0; })(counting({40})), "gate");
+  auto has = [&](char const* part) { return s.find(part) != std::string::npos; };
+  CHECK(has("//   %1: float32[40] = tanh(%0)"));
+  CHECK(has("namespace gate {"));
+  CHECK(has("inline void run(float const* x0, float* __restrict y0)"));
+  CHECK(has("batch<float> const v1 = kernel::tanh(v0);"));
+  CHECK(has("#include <varve/kernel/vector_loop.hpp>"));
+  CHECK_FALSE(has("dispatch"));
+  CHECK_FALSE(has("matmul"));
+  CHECK_FALSE(has("tensor"));
+}
+TEST_CASE("emit: what cannot be written is refused by name", "[emit][error]") {
+  auto const symbolic = vv::trace_graph([](auto v) { return v + 1.0f; }, vv::meta{dtype::float32, {vv::symbol("n")}});
+  CHECK_THROWS_AS(vv::emit_cpp(symbolic, "f"), vv::value_error);
+  auto const in_place = vv::make_fx([](tensor const& v) {
+    tensor const c = vv::clone(v);
+    vv::add_(c, 1.0);
+    return c;
+  })(counting({3}));
+  CHECK_THROWS_WITH(vv::emit_cpp(vv::make_fx([](tensor const& v) { return bump(v); })(counting({3})), "f"), ContainsText("operator bump"));
+  CHECK_THROWS_WITH(vv::emit_cpp(in_place, "f"), ContainsText("writes in place by add_"));
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+using vv::array;
+using vv::index_t;
+/// Newton's iteration for a = x^3, until it is exact enough.
+template <index_t Most>
+constexpr auto cube_root = [](auto a) {
+  return vv::while_loop<Most>([](auto x, auto a) { return vv::abs(x * x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return x - (x * x * x - a) / (3.0 * x * x); }, a, a);
+};
+/// Powers of a matrix times a vector until it is long: two carried values, one of them a count, one additional.
+template <index_t Most>
+constexpr auto powers = [](auto x, auto w) {
+  auto [n, y] = vv::while_loop<Most>([](auto, auto y, auto) { return vv::sum(y * y) < 100.0; }, [](auto n, auto y, auto w) { return std::tuple(n + 1, vv::tanh(w) * y + y * y); }, std::tuple(0, x), w);
+  return vv::sum(vv::sin(y));
+};
+constexpr auto powers_by_hand = [](auto const& x, auto const& w) {
+  double y[2] = {x[0], x[1]};
+  while (y[0] * y[0] + y[1] * y[1] < 100)
+    for (int k = 0; k < 2; ++k) y[k] = std::tanh(w[k]) * y[k] + y[k] * y[k];
+  return std::sin(y[0]) + std::sin(y[1]);
+};
+constexpr array<double, 2> start{0.9, 1.3}, weight{0.7, 0.4}, far{8, 9};
+template <index_t... D>
+tensor boxed(array<double, D...> const& a) {
+  return tensor::from_data(a.data, {D...});
+}
+tensor boxed(double a) { return vv::full({}, a, vv::dtype::float64); }
+bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
+tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
+/// Sees loops as one call each, and what their functions do.
+struct counting : vv::dispatch_mode<counting> {
+  static constexpr bool supports_higher_order_operators = true;
+  int loops = 0, maps = 0, products = 0;
+  auto process(auto op, auto const&... x) {
+    std::string const name = op.name();
+    loops += name == "while_loop", maps += name == "map", products += name == "mul";
+    return op(x...);
+  }
+};
+/// The derivatives of `powers_by_hand` at some place.
+template <class G>
+void check_gradient(array<double, 2> const& x, G const& gx, G const& gw) {
+  double const h = 1e-6;
+  for (int k = 0; k < 2; ++k) {
+    auto up = x, down = x;
+    up[k] += h, down[k] -= h;
+    CHECK(gx[k] == Approx((powers_by_hand(up, weight) - powers_by_hand(down, weight)) / (2 * h)).epsilon(1e-5));
+    auto wu = weight, wd = weight;
+    wu[k] += h, wd[k] -= h;
+    CHECK(gw[k] == Approx((powers_by_hand(x, wu) - powers_by_hand(x, wd)) / (2 * h)).epsilon(1e-5).margin(1e-9));
+  }
+}
+} // namespace
+
+TEST_CASE("while_loop: fused, a loop and its gradient", "[hop][while_loop][fuse]") {
+  constexpr auto root = vv::fuse(cube_root<0>);
+  constexpr auto slope = vv::fuse(vv::grad(cube_root<50>));
+  CHECK(root(27.0) == Approx(3));
+  CHECK(root(1.0) == 1); // no step
+  CHECK(slope(27.0) == Approx(1.0 / 27));
+  CHECK(slope(8.0) == Approx(1.0 / 12));
+  CHECK(slope(1.0) == 1); // of no step the derivative of what it began with
+  CHECK(vv::fuse(powers<0>)(start, weight) == Approx(powers_by_hand(start, weight)));
+  for (auto const& x : {start, far}) {
+    auto const [gx, gw] = vv::fuse(vv::grad<0, 1>(powers<20>))(x, weight);
+    check_gradient(x, gx, gw);
+    auto const [ex, ew] = vv::grad<0, 1>(powers<20>)(x, weight);
+    check_gradient(x, ex, ew);
+  }
+  // lanes that end after 1, 0 and more steps
+  constexpr array<double, 3> a{1000, 1, 8};
+  auto const y = vv::fuse(vv::vmap(cube_root<0>))(a), g = vv::fuse(vv::vmap(vv::grad(cube_root<50>)))(a);
+  for (int k = 0; k < 3; ++k) {
+    CHECK(y[k] == Approx(root(a[k])));
+    CHECK(g[k] == Approx(slope(a[k])));
+  }
+  CHECK_THROWS_AS(vv::fuse(cube_root<3>)(1e6), vv::step_limit_error);
+  CHECK_THROWS_WITH(vv::fuse(vv::grad(cube_root<3>))(1e6), ContainsText("not done after the 3 steps"));
+  CHECK_THROWS_AS(vv::fuse(vv::vmap(cube_root<3>))(array<double, 2>{1, 1e6}), vv::step_limit_error);
+  CHECK_THROWS_AS(cube_root<3>(1e6), vv::step_limit_error);
+}
+
+TEST_CASE("while_loop: loops within loops, fused and traced", "[hop][while_loop][fuse]") {
+  constexpr auto nested = [](auto a, auto b) {
+    auto [i, j, u, v] = vv::while_loop(
+        [](auto i, auto, auto, auto) { return i > 0; },
+        [](auto i, auto j, auto a, auto b) {
+          auto [k, u, v] = vv::while_loop([](auto j, auto, auto) { return j > 0; }, [](auto j, auto u, auto v) { return std::tuple(j - 1, u + 3.14, v - 2.71); }, std::tuple(j, a, b));
+          return std::tuple(i - 1, k, u * 2, v / 2);
+        },
+        std::tuple(2, 2, a, b));
+    return std::tuple(u, v);
+  };
+  auto const [u, v] = vv::fuse(nested)(array<double, 2>{1, 2}, 1.0);
+  CHECK(u[0] == Approx(29.12));
+  CHECK(v == Approx(-1.105));
+  tensor const one = vv::ones({2});
+  auto const g = vv::make_fx(nested)(one, one);
+  CHECK(vv::verify(g));
+  CHECK(g.regions.size() == 5);
+  auto const y = vv::interpret(g, vv::boxed_args(one, one));
+  CHECK(at(y[0], 1).item<float>() == Approx(29.12f));
+  CHECK(at(y[1], 1).item<float>() == Approx(-1.105f));
+}
+
+TEST_CASE("while_loop: on tensors in every interpreter, as on static values", "[hop][while_loop]") {
+  tensor const w = boxed(weight);
+  for (auto const& s : {start, far}) {
+    tensor const x = boxed(s);
+    CHECK(powers<0>(x, w).item<double>() == Approx(powers_by_hand(s, weight)));
+    auto const [gx, gw] = vv::grad<0, 1>(powers<0>)(x, w); // no bound is needed
+    auto const [bx, bw] = vv::grad<0, 1>(powers<20>)(x, w);
+    CHECK((agree(gx, bx) && agree(gw, bw)));
+    check_gradient(s, std::array{at(gx, 0).item<double>(), at(gx, 1).item<double>()}, std::array{at(gw, 0).item<double>(), at(gw, 1).item<double>()});
+    auto const along = vv::jvp(powers<0>, std::tuple(x, w), std::tuple(vv::ones_like(x), vv::ones_like(w))).second;
+    CHECK(along.item<double>() == Approx((vv::sum(gx) + vv::sum(gw)).item<double>()));
+    auto const of_w = [&](auto const& v) { return powers<0>(x, v); };
+    tensor const second = vv::jacfwd(vv::grad(of_w))(w);
+    CHECK(agree(second, vv::jacrev(vv::grad(of_w))(w)));
+    CHECK(agree(second, vv::jacrev([&](auto const& v) { return vv::jacfwd(of_w)(v); })(w)));
+  }
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("while_loop: mapped, it goes on while any lane does", "[hop][while_loop]") {
+  tensor const a = boxed(array<double, 3>{1000, 1, 8});
+  tensor const y = vv::vmap(cube_root<0>)(a), g = vv::vmap(vv::grad(cube_root<0>))(a), b = vv::vmap(vv::grad(cube_root<50>))(a), gg = vv::vmap(vv::grad(vv::grad(cube_root<0>)))(a);
+  tensor const outside = vv::grad([](auto const& v) { return vv::sum(vv::vmap(cube_root<0>)(v)); })(a);
+  for (int k = 0; k < 3; ++k) {
+    CHECK(agree(at(y, k), cube_root<0>(at(a, k))));
+    CHECK(agree(at(g, k), vv::grad(cube_root<0>)(at(a, k))));
+    CHECK(agree(at(b, k), at(g, k)));
+    CHECK(agree(at(outside, k), at(g, k)));
+    CHECK(agree(at(gg, k), vv::grad(vv::grad(cube_root<0>))(at(a, k))));
+  }
+  tensor const x = vv::stack(std::vector{boxed(start), boxed(far)}, 0), w = boxed(weight);
+  auto const both = vv::vmap(vv::grad<0, 1>(powers<0>), vv::in_dims<0, vv::none>)(x, w);
+  for (int k = 0; k < 2; ++k) {
+    auto const [gx, gw] = vv::grad<0, 1>(powers<0>)(at(x, k), w);
+    CHECK(agree(at(std::get<0>(both), k), gx));
+    CHECK(agree(at(std::get<1>(both), k), gw));
+  }
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("while_loop: what its functions capture is differentiated, mapped and lifted", "[hop][while_loop][graph]") {
+  auto const captured = [](auto const& limit, auto const& k) {
+    return vv::while_loop([&](auto const& x) { return x < limit; }, [&](auto const& x) { return x * k + limit; }, vv::full({}, 1.0, vv::dtype::float64));
+  };
+  tensor const limit = boxed(20.0), k = boxed(2.0); // 1, 22
+  CHECK(captured(limit, k).item<double>() == 22);
+  CHECK(vv::grad<1>(captured)(limit, k).item<double>() == 1);
+  CHECK(vv::grad<0>(captured)(limit, k).item<double>() == 1);
+  tensor const more = vv::vmap(captured, vv::in_dims<0, vv::none>)(boxed(array<double, 2>{0.5, 20}), k);
+  CHECK(agree(more, boxed(array<double, 2>{1, 22})));
+  auto const g = vv::make_fx(captured)(limit, k), dg = vv::make_fx(vv::grad<1>(captured))(limit, k);
+  CHECK(vv::verify(g));
+  CHECK(g.regions.size() == 3);
+  CHECK(g.regions[1].inputs == 3); // both functions take what either captures
+  CHECK(g.regions[2].inputs == 3);
+  for (double l : {0.5, 3.0, 100.0}) { // other numbers of steps than were traced
+    vv::boxed_args const other(boxed(l), boxed(1.5));
+    CHECK(agree(vv::interpret(g, other)[0], captured(other[0], other[1])));
+    CHECK(agree(vv::interpret(dg, other)[0], vv::grad<1>(captured)(other[0], other[1])));
+  }
+}
+
+TEST_CASE("while_loop: a static trace has both functions, with what either captures", "[hop][while_loop][graph]") {
+  constexpr auto g = vv::trace([](auto x, auto limit) { return vv::while_loop([=](auto y) { return y < limit; }, [=](auto y) { return y * x; }, x); }, vv::spec<double>, vv::spec<double>);
+  static_assert(vv::verify(g.thaw()) && g.sizes.regions == 3 && g.regions[1].inputs == 3 && g.regions[2].inputs == 3);
+  CHECK(vv::interpret(g.thaw(), vv::boxed_args(boxed(2.0), boxed(100.0)))[0].item<double>() == 128);
+  constexpr auto backwards = vv::trace(vv::grad(cube_root<50>), vv::spec<double>);
+  static_assert(vv::verify(backwards.thaw()));
+  CHECK(vv::interpret(backwards.thaw(), vv::boxed_args(boxed(27.0)))[0].item<double>() == Approx(1.0 / 27));
+}
+
+TEST_CASE("while_loop: modes are given one call, and what its functions do; so of map", "[hop][while_loop][map]") {
+  auto const doubled = [](auto const& x) { return vv::while_loop([](auto const& y) { return y < 100.0; }, [](auto const& y) { return y * 2.0; }, x); };
+  counting mode;
+  {
+    vv::mode_guard const on{mode};
+    CHECK(doubled(boxed(5.0)).item<double>() == 160);
+    CHECK(agree(vv::map(doubled, boxed(array<double, 2>{60, 30})), boxed(array<double, 2>{120, 120})));
+  }
+  CHECK((mode.loops == 3 && mode.maps == 1 && mode.products == 5 + 1 + 2));
+  counting of_gradient;
+  {
+    vv::mode_guard const on{of_gradient};
+    CHECK(vv::grad(doubled)(boxed(5.0)).item<double>() == 32);
+  }
+  CHECK(of_gradient.loops == 1);
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("while_loop: trees, no step, eager gradients", "[hop][while_loop]") {
+  tensor const x = vv::ones({2});
+  auto const carried = std::tuple(vv::full({}, 3), std::pair{std::vector{x, x + 1.0}, x});
+  auto const [n, rest] = vv::while_loop([](tensor const& n, auto const&) { return n > 0; },
+                                        [](tensor const& n, auto const& v) {
+                                          return std::tuple(tensor(n - 1), std::pair{std::vector<tensor>{v.first[1], v.second}, tensor(v.first[0] * 2)});
+                                        },
+                                        carried);
+  CHECK(n.item<std::int64_t>() == 0);
+  CHECK(agree(rest.second, vv::full({2}, 2.0f)));
+  // no step gives copies
+  tensor const same = vv::while_loop([](tensor const&) { return false; }, [](tensor const& v) { return tensor(v * 2); }, x);
+  CHECK(agree(same, x));
+  CHECK_FALSE(same.shares_storage(x));
+  CHECK_FALSE(vv::while_loop([](tensor const& v) { return vv::sum(v) < 3.0; }, [](tensor const& v) { return v; }, x + 1.0).shares_storage(x));
+  tensor const leaf = boxed(27.0);
+  leaf.requires_grad_();
+  cube_root<0>(leaf).backward();
+  CHECK(leaf.grad().item<double>() == Approx(1.0 / 27));
+}
+
+TEST_CASE("while_loop: what is wrong is said at once, and leaves every stack as it was", "[hop][while_loop][exception]") {
+  tensor const x = vv::ones({2}), n = vv::full({}, 2);
+  auto const go = [](tensor const& n, tensor const&) { return n > 0; };
+  auto const body = [&](auto f) { return [=](tensor const& n, tensor const& v) { return f(n, v); }; };
+  CHECK_THROWS_WITH(vv::while_loop(go, body([](auto const& n, auto const& v) { return std::tuple(vv::to(n, vv::dtype::int32), tensor(vv::reshape(v, vv::dims{1, 2}))); }), std::tuple(n, x)),
+                    ContainsText("while_loop: the function must give values of the same metadata") && ContainsText("value 0: dtype int64 became int32") && ContainsText("value 1: sizes [2] became [1, 2]."));
+  CHECK_THROWS_AS(vv::while_loop(go, body([](auto const& n, auto const& v) { return std::tuple(tensor(n - 1), tensor(vv::to(v, vv::dtype::float64))); }), std::tuple(n, x)), vv::dtype_error);
+  CHECK_THROWS_WITH(vv::while_loop([](tensor const& v) { return v > 0; }, [](tensor const& v) { return v; }, x), ContainsText("the condition must give one bool"));
+  CHECK_THROWS_WITH(vv::while_loop([](tensor const& v) { return vv::sum(v); }, [](tensor const& v) { return v; }, x), ContainsText("the condition must give one bool"));
+  auto const writes = [](tensor const& v) {
+    vv::add_(v, 1);
+    return v;
+  };
+  auto const small = [](tensor const& v) { return vv::sum(v) < 10.0; };
+  CHECK_THROWS_WITH(vv::while_loop(small, writes, vv::clone(x)), ContainsText("while_loop: the function writes into one of its operands"));
+  CHECK_THROWS_WITH(vv::while_loop([&](tensor const& v) { return vv::sum(writes(v)) < 10.0; }, [](tensor const& v) { return v; }, vv::clone(x)), ContainsText("writes into one of its operands"));
+  CHECK_THROWS_WITH(vv::while_loop<4>(small, [](tensor const& v) { return v; }, x), ContainsText("while_loop is not done after the 4 steps that bound it"));
+  CHECK_THROWS_AS(vv::vmap(vv::grad(cube_root<3>))(boxed(array<double, 2>{1e6, 1})), vv::step_limit_error);
+  CHECK_THROWS_AS(vv::grad(cube_root<3>)(boxed(1e6)), vv::step_limit_error);
+  CHECK(cube_root<9>(boxed(8.0)).item<double>() == Approx(2));
+  CHECK(vv::this_thread_state.quiet());
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "law.hpp"
+
+#include <varve/graph/compile.hpp>
+#include <varve/op/to.hpp>
+
+#include <varve_test.hpp>
+
+using namespace law;
+
+namespace {
+/// `f` of tensors, traced and fused, on `x`.
+template <class F>
+values fused(F const& f, values const& x) {
+  return with_count(
+      x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+        vv::graph const g = vv::make_fx([&](auto const&... v) { return f(values{v...}); })(x[K]...);
+        values r;
+        for (tensor const& y : vv::fuse(g)(vv::boxed_args(x[K]...))) r.push_back(y);
+        return r;
+      });
+}
+std::string against(tensor const& got, tensor const& expected, double tolerance) {
+  if (got.dtype() != expected.dtype()) return std::string("dtype ") + vv::name(got.dtype()) + ", not " + vv::name(expected.dtype());
+  return difference(got, expected, tolerance);
+}
+} // namespace
+
+TEST_CASE("all operators: a fused run-time graph computes what the operator does", "[laws][fuse]") {
+  for_each_sample([](row const& r, std::vector<dims> const& s, std::uint64_t seed) {
+    INFO(describe(r, s));
+    values const x = make(r, s, seed);
+    CHECK(against(fused([&](values const& v) { return r(v); }, x)[0], r(x), 1e-14) == "");
+  });
+}
+
+TEST_CASE("all operators: so it does on every dtype, alone and mixed", "[laws][fuse]") {
+  using enum vv::dtype;
+  for_each_sample([](row const& r, std::vector<dims> const& s, std::uint64_t seed) {
+    for (vv::dtype const t : {float32, int64, int32, uint8, bool_}) {
+      values x = make(r, s, seed);
+      for (std::size_t k : r.real())
+        if (k != r.real()[0] || seed % 2 == 0) x[k] = vv::to(x[k], t);
+      tensor expected;
+      try {
+        expected = r(x);
+      } catch (vv::error const&) {
+        continue; // not of this dtype
+      }
+      INFO(describe(r, s) << " " << vv::name(t) << (seed % 2 ? " mixed" : ""));
+      CHECK(against(fused([&](values const& v) { return r(v); }, x)[0], expected, t == float32 ? 2e-6 : 1e-14) == "");
+    }
+  });
+}
+
+TEST_CASE("all operators: a fused gradient is the gradient", "[laws][fuse]") {
+  for_each_sample([](row const& r, std::vector<dims> const& s, std::uint64_t seed) {
+    if (r.constant) return;
+    INFO(describe(r, s));
+    values const x = make(r, s, seed);
+    tensor const y = r(x);
+    numbers draw(seed + 7);
+    tensor const g = uniform(y.sizes(), draw);
+    values const expected = vjp(r, x, g);
+    for (std::size_t const k : r.real()) {
+      auto const one = [&](values const& v) { return vjp(r, v, tensor(g))[k]; };
+      values all = x;
+      with_count(
+          x.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+            auto const fast = vv::compile([&](auto const&... v) { return one(values{v...}); }); // captures g
+            CHECK(against(fast(all[K]...), expected[k], 1e-12) == "");
+            CHECK(fast.versions() == 1);
+            return 0;
+          });
+    }
+  });
+}
