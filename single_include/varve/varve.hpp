@@ -19311,9 +19311,11 @@ public:
     for (int round = 0; round < 12 && !arrange(); ++round) {}
     for (std::size_t k = 0; k < own; ++k)
       if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
+    facts const f{g, what, stored, opaque, group};
+    unfolding u(f, -1, false);
     for (std::size_t k = 0; k < groups.size(); ++k) {
       if (groups[k].call >= 0) call(groups[k].call);
-      else boxes(static_cast<int>(k));
+      else boxes(static_cast<int>(k), u);
     }
     place_in_arena(p);
     return static_cast<program&&>(p);
@@ -19519,10 +19521,9 @@ private:
     p.stages.push_back(s);
   }
   /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
-  constexpr void boxes(int j) {
+  constexpr void boxes(int j, unfolding& u) {
     one_group const& gr = groups[j];
-    facts const f{g, what, stored, opaque, group};
-    unfolding u(f, j, false);
+    u.group = j;
     list<box> todo(1, box{});
     for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
     bool split = false;

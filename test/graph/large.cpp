@@ -26,7 +26,7 @@ constexpr auto far = [](auto const& r, auto const& w) {
   auto const early = t;
   auto u = t;
   for (int k = 0; k < 280; ++k) {
-    u = u * t + early;
+    u = u * t * 0.25f + early;
     t = t * 0.5f - u * 0.25f;
   }
   return std::pair{t + early, vv::sum(u * t)};
