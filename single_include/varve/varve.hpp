@@ -5808,6 +5808,12 @@ namespace varve {
 
 class higher_order_operator;
 
+namespace detail {
+/// Referred to by the function that makes an operator: a program that contains a call of the operator knows it by name from its start, so that graphs may call it.
+template <higher_order_operator& (*Operator)()>
+inline bool const known_from_start = (Operator(), true);
+} // namespace detail
+
 /// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its functions (HO-19: results are flat).
 struct boxed_hop {
   higher_order_operator* op;
@@ -14355,6 +14361,7 @@ private:
 template <class>
 higher_order_operator& cond_operator() {
   static auto* const op = new boxed_cond_operator<>; // outlives every call
+  (void)&known_from_start<&cond_operator<>>;
   return *op;
 }
 
@@ -22214,6 +22221,7 @@ private:
 template <class Tag>
 higher_order_operator& loop_operator() {
   static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
+  (void)&known_from_start<&loop_operator<Tag>>;
   return *op;
 }
 template <class>

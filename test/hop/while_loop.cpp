@@ -182,7 +182,7 @@ TEST_CASE("while_loop: a static trace has both functions, with what either captu
   CHECK(vv::interpret(backwards.thaw(), vv::boxed_args(boxed(27.0)))[0].item<double>() == Approx(1.0 / 27));
 }
 
-TEST_CASE("while_loop: modes are given one call, and what its functions do; so of map", "[hop][while_loop][map]") {
+TEST_CASE("while_loop: modes are given one call, and what its functions do, and so of map", "[hop][while_loop][map]") {
   auto const doubled = [](auto const& x) { return vv::while_loop([](auto const& y) { return y < 100.0; }, [](auto const& y) { return y * 2.0; }, x); };
   counting mode;
   {

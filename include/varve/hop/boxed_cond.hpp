@@ -91,6 +91,7 @@ private:
 template <class>
 higher_order_operator& cond_operator() {
   static auto* const op = new boxed_cond_operator<>; // outlives every call
+  (void)&known_from_start<&cond_operator<>>;
   return *op;
 }
 

@@ -98,6 +98,7 @@ private:
 template <class Tag>
 higher_order_operator& loop_operator() {
   static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
+  (void)&known_from_start<&loop_operator<Tag>>;
   return *op;
 }
 template <class>
