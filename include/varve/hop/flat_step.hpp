@@ -65,12 +65,17 @@ template <class N, class... V>
 constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const& rows) {
   index_t const length = to_dims(n)[0];
   if (sizeof...(V) && length == 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
-  tree_for_each(
-      [&](auto const& v) {
-        if (walked_size(to_dims(shape_of(v)))[0] != length)
-          refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
-      },
-      rows);
+  auto const check = [&](auto const& v) {
+    if (walked_size(to_dims(shape_of(v)))[0] != length) refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
+  };
+  [&]<std::size_t... K>(std::index_sequence<K...>) { // not through apply: messages of compilers stay short
+    (
+        [&] {
+          if constexpr (is_tree_node<V>) tree_for_each(check, std::get<K>(rows));
+          else check(std::get<K>(rows));
+        }(),
+        ...);
+  }(std::index_sequence_for<V...>{});
 }
 template <class F>
 constexpr F const& without_captures(F const& f) {
