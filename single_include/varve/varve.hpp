@@ -21925,6 +21925,8 @@ inline constexpr struct stack_t {
 /// Loops over tensors as interpreters process them: the counterpart of `scan_call`.
 namespace varve {
 
+struct scan_t;
+
 namespace detail {
 template <class = void>
 higher_order_operator& scan_operator();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/region.hpp>
 #include <varve/hop/boxed_inner_function.hpp>
 #include <varve/hop/loop_end.hpp>
 #include <varve/hop/scan_step.hpp>
@@ -9,6 +10,8 @@
 /// @file
 /// Loops over tensors as interpreters process them: the counterpart of `scan_call`.
 namespace varve {
+
+struct scan_t;
 
 namespace detail {
 template <class = void>
