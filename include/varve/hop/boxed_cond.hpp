@@ -88,10 +88,10 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
-template <class>
+template <class T>
 higher_order_operator& cond_operator() {
-  static auto* const op = new boxed_cond_operator<>; // outlives every call
-  (void)&known_from_start<&cond_operator<>>;
+  static auto* const op = new boxed_cond_operator<T>; // outlives every call
+  (void)&known_from_start<&cond_operator<T>>;
   return *op;
 }
 
