@@ -171,6 +171,11 @@ using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), F
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
+  /// Executes the program.
+  template <int Arguments, int Results>
+  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+    loop::run<compiled>(mem);
+  }
 };
 
 } // namespace varve::loop
