@@ -104,7 +104,7 @@ struct writer {
   std::tuple<R...> out; // references to variables; views by value
   template <class... A>
   void operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && accept_arguments<A...>()) {
+    if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
       using P = program_for<How, F, argument<A>...>;
       static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
       write<P>(std::index_sequence_for<R...>{}, a...);
@@ -124,6 +124,7 @@ private:
 /// A function compiled as a whole: see `fuse`.
 template <class F, class How = loop::unrolled>
 struct fused {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
@@ -137,7 +138,7 @@ struct fused {
   /// for several large ones prefer `into`.
   template <class... A>
   auto operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
     }
@@ -156,8 +157,8 @@ template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};
 }
-/// The same, executed in another way: `fuse(f, table_driven)`.
-template <class F, loop::execution How>
+/// The same, executed in another way: `fuse(f, table_driven)` keeps it a table (`table_driven.hpp`).
+template <class F, class How>
 constexpr fused<F, How> fuse(F const&, How) {
   return {};
 }

@@ -70,7 +70,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
   copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
-  for (block_call& c : r.calls) c.info.op = nullptr;
+  for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
   r.workspace = p.functions[0].memory;
   return r;
 }
