@@ -8596,6 +8596,22 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
 
 } // namespace varve::detail
 
+// ---- varve/kernel/polynomial.hpp
+namespace varve::kernel {
+
+#if VARVE_USE_XSIMD
+/// p[0] + p[1] z + p[2] z^2 + ... by Horner's scheme: N - 1 multiply-adds, one after the other.
+template <class T, int N>
+VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
+  batch<T> r(p[N - 1]);
+#pragma GCC unroll 16
+  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
+  return r;
+}
+#endif
+
+} // namespace varve::kernel
+
 // ---- varve/kernel/exponential.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -8647,11 +8663,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const n = shifted - V(c::to_integer);
 #endif
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p = V(c::p[count - 1]);
-#pragma GCC unroll 16
-  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
-  return {shifted, kernel::fma<T>(r * r, p, r)};
+  return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
 /// 2^n from a shifted n, while 2^n is a normal number.
 template <class T>
@@ -8806,11 +8818,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
   V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
   V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
   V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p(c::p[count - 1]);
-#pragma GCC unroll 8
-  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
-  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
+  V const series = f - (s * (f - z * kernel::polynomial<T>(c::p, z)) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
   V const r = kernel::fma<T>(k, V(c::ln2_high), series);
   V const positive = kernel::select<T>(x < V(infinity), r, x);
   return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
@@ -8853,13 +8861,6 @@ struct table<double> {
   static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
 };
 
-template <class T, int N>
-VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
-  batch<T> r(p[N - 1]);
-#pragma GCC unroll 8
-  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
-  return r;
-}
 /// sin(x + Turn pi/2) for lanes below the limit.
 template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
@@ -8874,8 +8875,8 @@ VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
 #endif
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
-  V const sine = kernel::fma<T>(r * z, trigonometric::polynomial<T>(c::sine, z), r);
-  V const cosine = kernel::fma<T>(z * z, trigonometric::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
+  V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);
+  V const cosine = kernel::fma<T>(z * z, kernel::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
   using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr int top = static_cast<int>(8 * sizeof(T)) - 1;
   auto const bits = detail::raw_bits<T>(shifted);
