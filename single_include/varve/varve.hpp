@@ -4498,6 +4498,9 @@ VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   }
   return t;
 }
+VARVE_COLD inline bool is_mapped(tensor const& t) {
+  return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
+}
 
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
 VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
@@ -4796,6 +4799,8 @@ struct backend<detail::tensor_base> {
     include_keys const there(base->keys() & elsewhere);
     return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
+  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
@@ -7814,27 +7819,60 @@ constexpr auto const& base_value(X const& x) {
 }
 } // namespace detail
 
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
-inline constexpr struct full_like_t {
-  template <value X, number N>
-  constexpr auto operator()(X const& x, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(shape_of(x)), v); }) return B::full_on(detail::base_value(x), to_dims(shape_of(x)), v);
-    else return of_shape(x, shape_of(x), v);
-  }
-  /// ... of another shape.
+namespace detail {
+/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same for all slices of a mapped value, so that rules spend nothing on it.
+struct constant_like_t {
   template <value X, fact S, number N>
-  static constexpr auto of_shape(X const& x, S const& sizes, N v) {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(sizes), v); }) return B::full_on(detail::base_value(x), to_dims(sizes), v);
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); }) return B::full_on(base_value(x), to_dims(sizes), v);
     else return made(x, B::full(sizes, type_fact(x), v));
   }
 
 private:
   template <class X, class R>
   static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
+    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
     return r;
+  }
+};
+inline constexpr constant_like_t constant_like{};
+/// ... zeros, of the shape of the other.
+struct constant_zeros_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 0);
+  }
+};
+inline constexpr constant_zeros_t constant_zeros{};
+/// ... ones.
+struct constant_ones_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 1);
+  }
+};
+inline constexpr constant_ones_t constant_ones{};
+} // namespace detail
+
+/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a tensor seen through `vmap`: there the result is mapped as well,
+/// so that it can be written into with mapped values. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
+inline constexpr struct new_full_t {
+  static constexpr auto op_name = "new_full";
+  template <value X, fact S, number N>
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::is_mapped(x); })
+      if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
+    return detail::constant_like(x, sizes, v);
+  }
+} new_full{};
+
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is (`new_full`).
+inline constexpr struct full_like_t {
+  template <value X, number N>
+  constexpr auto operator()(X const& x, N v) const {
+    return new_full(x, shape_of(x), v);
   }
 } full_like{};
 
@@ -7850,7 +7888,7 @@ inline constexpr struct zeros_like_t {
 inline constexpr struct new_zeros_t {
   template <value X, fact S>
   constexpr auto operator()(X const& x, S const& sizes) const {
-    return full_like.of_shape(x, sizes, 0);
+    return new_full(x, sizes, 0);
   }
 } new_zeros{};
 
@@ -8545,12 +8583,10 @@ struct no_grad : set_grad_enabled {
 struct enable_grad : set_grad_enabled {
   enable_grad() : set_grad_enabled(true) {}
 };
-/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
-class inference_mode {
+/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20). `inference_mode(false)` inside of one switches both off.
+class inference_mode : set_grad_enabled {
 public:
-  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
-  inference_mode(inference_mode const&) = delete;
-  inference_mode& operator=(inference_mode const&) = delete;
+  explicit inference_mode(bool on = true) : set_grad_enabled(!on), before_(this_thread_inference) { this_thread_inference = on; }
   ~inference_mode() { this_thread_inference = before_; }
 
 private:
@@ -9459,7 +9495,7 @@ struct rules<copy__t> {
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
-    return full_like(g, 0);
+    return detail::constant_zeros(g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -9467,7 +9503,7 @@ struct rules<copy__t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return full_like(d, 0);
+    return detail::constant_zeros(d);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
@@ -10225,10 +10261,11 @@ inline tensor const& fresh_at_level(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, as seen below them.
+/// A value that is only the own of levels which did not record it, or which have ended, as seen below them.
 inline tensor const& where_recorded(tensor const& t) {
-  bool const constant = t.is_wrapped() && !fresh_at_level(t).history() && !t.extra().defined() && t.dim() == t.inner().dim();
-  return constant ? where_recorded(t.inner()) : t;
+  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
+  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
+  return constant || !is_alive(this_thread_state.transforms.top, t) ? where_recorded(t.inner()) : t;
 }
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
@@ -10435,15 +10472,15 @@ struct rules<as_strided_scatter_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
-    return op(d, full_like(source, 0));
+    return op(d, detail::constant_zeros(source));
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
-    return op(full_like(x, 0), d);
+    return op(detail::constant_zeros(x), d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return op(g, new_zeros(g, shape_of(source)));
+    return op(g, detail::constant_like(g, shape_of(source), 0));
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -10517,7 +10554,7 @@ struct copy_slices {
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
-      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
+      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
       r[target] = as_strided_scatter(whole, part, strides, offset);
     }
@@ -10551,10 +10588,10 @@ void change_tangent(T const& self, T tangent) {
   T const base = self.base();
   bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
   if (!tangent.defined() && !known) return;
-  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(detail::constant_zeros(T(base.inner())));
     base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
@@ -10664,10 +10701,14 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
   if (t.is_wrapped())
     throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
 }
+/// Is a value that of a transform that has ended, which stands for what it holds?
+inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
+inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
@@ -10742,12 +10783,14 @@ inline tensor const& tensor::detach_() const {
   return *this;
 }
 inline tensor tensor::data() const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {
+  if (detail::is_left_over(*this) || detail::is_left_over(y)) return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
   if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
@@ -11108,7 +11151,7 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
       else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
     } else {
       auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, detail::constant_zeros(v)));
       else return in.lift(inner);
     }
   }
@@ -11293,7 +11336,7 @@ public:
       detail::require_floating(y, "grad of a function");
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<> pass(false);
-      pass.seed(y.history(), ones_like(y.inner()));
+      pass.seed(y.history(), detail::constant_ones(y.inner()));
       pass.run();
     }
   }
@@ -11319,7 +11362,7 @@ public:
         [&](auto const& v) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
             tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
-            return c.defined() ? c : tensor(zeros_like(v.inner()));
+            return c.defined() ? c : tensor(detail::constant_zeros(v.inner()));
           } else {
             return none;
           }
@@ -11358,9 +11401,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    if (!layer_.interpreter.mine(y)) return detail::constant_zeros(y);
     Y const& t = layer_.interpreter.fresh(y).extra();
-    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
+    return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {
@@ -11441,7 +11484,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(y);
+      g = detail::constant_ones(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
@@ -11537,7 +11580,7 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
       detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
     if (!g.defined() && allow == unused::zeros) {
       if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = zeros_like(T(inputs[k].value.detach()));
+      g = detail::constant_zeros(T(inputs[k].value.detach()));
     }
     r.push_back(static_cast<T&&>(g));
   }
@@ -11573,7 +11616,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
     else if (allow == Unused::undefined) r.push_back(T());
     else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+    else r.push_back(detail::constant_zeros(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
   }
   return r;
 }
@@ -11923,7 +11966,7 @@ struct hop_node : tape_node {
   }
   template <std::size_t... I>
   constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
       else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
@@ -12130,7 +12173,7 @@ public:
       detail::check_exit<level, Y>();
       if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
       else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
-      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      if constexpr (at_level<Y, level>) seed(y, detail::constant_ones(y.value));
       tape_.pull();
     }
   }
@@ -12152,13 +12195,13 @@ public:
   constexpr auto gradient(T const& t) const {
     if constexpr (detail::leaf_at_level<T, level>) {
       if (t.extra->set) return t.extra->value;
-      return lift_to_all(tape_.tower, zeros_like(t.value));
+      return lift_to_all(tape_.tower, detail::constant_zeros(t.value));
     } else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (at_level<V, level>) {
             if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, zeros_like(v.value));
+            return lift_to_all(tape_.tower, detail::constant_zeros(v.value));
           } else {
             return none;
           }
@@ -12387,7 +12430,7 @@ constexpr auto fitted(D const& d, V const& v) {
 template <class D>
 constexpr auto tangent_or_zeros(D const& d) {
   if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
-  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
+  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return detail::constant_zeros(d.primal);
   else return none;
 }
 struct vmap_name {
@@ -12913,6 +12956,22 @@ struct rules<full_t> : rule::linear {
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
     return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <>
+struct rules<new_full_t> : detail::factory {
+  static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr int arity = 2;
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const&, T const& v) {
+    return rules<full_t>::make(at, v);
+  }
+  /// A constant under this `vmap`; perhaps mapped by one around it.
+  template <class Op, class O>
+  static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
+    dims const sizes = detail::prepend(op.a, n);
+    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>()) : new_full(like.value, sizes, v.value.template item<std::int64_t>());
   }
 };
 
@@ -13516,7 +13575,7 @@ struct boxed_dual_fn {
   /// Tangents, zeros where there are none.
   template <class D>
   static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); }, d.primal, d.tangent);
   }
 };
 /// Runs a function on operands some of which are mapped; every result comes out mapped.
@@ -13554,7 +13613,7 @@ struct boxed_pull_fn {
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
   }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
@@ -13587,7 +13646,7 @@ struct boxed_hop_pull {
     bool any = false;
     for (int k = 0; k < y.size(); ++k) {
       any = any || out[k].defined();
-      g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
+      g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
     return [&](auto const& o) -> boxed_args { return rules<typename Op::tag>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
@@ -14026,7 +14085,7 @@ namespace varve::detail {
 
 template <class D>
 constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  if constexpr (is_none<decltype(d.tangent)>) return detail::constant_zeros(d.primal);
   else return d.tangent;
 }
 
@@ -14082,7 +14141,7 @@ struct pull_fn {
   }
   template <class C, class X>
   static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
+    if constexpr (is_none<C>) return detail::constant_zeros(x);
     else return c;
   }
 };
@@ -14725,7 +14784,7 @@ struct boxed_custom_call {
   }
   boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
     boxed_args t;
-    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(zeros_like(static_cast<T const&>(d.primal[k]))));
+    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
     return f->jvp(c, t);
   }
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
@@ -15315,7 +15374,7 @@ struct static_forward_scope {
   template <class Y>
   static constexpr auto tangent(Y const& y) {
     if constexpr (at_level<Y, N>) return y.extra;
-    else return zeros_like(y);
+    else return detail::constant_zeros(y);
   }
 };
 template <class F, class... X>
@@ -15641,7 +15700,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
       if (y[i].requires_grad()) {
-        T const g = zeros_like(T(y[i].detach()));
+        T const g = detail::constant_zeros(T(y[i].detach()));
         g.template data<double>()[e] = 1;
         std::vector<autograd::target> wanted;
         std::vector<std::size_t> at;
@@ -15685,7 +15744,7 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
       if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
-      T const w = ones_like(T(v.detach()));
+      T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
       y.push_back(v);
       weights.push_back(w);
@@ -20657,7 +20716,7 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  std::tuple const tangents{l.wrap(zeros_like(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+  std::tuple const tangents{l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
@@ -21152,7 +21211,7 @@ struct ending_step {
     auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
     return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  tree_map([&](auto const& now) { return where(going, now, zeros_like(now)); }, part(y, carried, count_of(y))));
+                  tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
   }
 };
 /// ... of lanes of which some are done: these keep what they carry.
@@ -21572,7 +21631,7 @@ struct rules<scan_t> {
     auto const v = n - c - x;
     auto const results = detail::count_of(all);
     auto const captured = detail::part(operands, c + x, n);
-    auto const sums = tree_map([](auto const& t) { return zeros_like(t); }, captured);
+    auto const sums = tree_map([](auto const& t) { return detail::constant_zeros(t); }, captured);
     using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned), std::remove_const_t<decltype(v)>>;
     auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results, !op.reverse)(
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
@@ -23440,7 +23499,7 @@ struct rules<gather_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(new_zeros(g, shape_of(x)), index, g);
+    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
@@ -23482,7 +23541,7 @@ struct rules<scatter_add_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
-    return op(full_like(y, 0), index, d);
+    return op(detail::constant_zeros(y), index, d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {

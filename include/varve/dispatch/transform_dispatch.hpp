@@ -26,6 +26,9 @@ VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   }
   return t;
 }
+VARVE_COLD inline bool is_mapped(tensor const& t) {
+  return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
+}
 
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
 VARVE_COLD inline tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x) {
