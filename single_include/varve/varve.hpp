@@ -2754,6 +2754,8 @@ struct thread_state {
   /// What factories give when no dtype is named: set by `default_dtype_mode`.
   dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
+  /// A `thread_snapshot` of another thread is in place.
+  bool borrowed = false;
   /// Are operators recorded (`torch.is_grad_enabled`)?
   bool grad_mode = true;
   saved_hooks_scope* saved_hooks = nullptr;
@@ -2836,28 +2838,6 @@ public:
   emptied(emptied const&) = delete;
   emptied& operator=(emptied const&) = delete;
   ~emptied() { detail::set_top(stack_, saved_); }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-};
-
-/// Puts a layer on a stack for the life of the object.
-class pushed {
-public:
-  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
-    name(l, stack);
-    detail::set_top(stack_, &l);
-  }
-  /// Gives a layer its place and identity ahead of being pushed.
-  static void name(layer& l, layer_stack const& stack) {
-    l.below = stack.top;
-    l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id();
-  }
-  pushed(pushed const&) = delete;
-  pushed& operator=(pushed const&) = delete;
-  ~pushed() { detail::set_top(stack_, saved_); }
 
 private:
   layer_stack& stack_;
@@ -4387,6 +4367,71 @@ inline op_table const* ops::find(char const* name) {
 
 } // namespace varve
 
+// ---- varve/dispatch/pushed.hpp
+namespace varve {
+
+namespace detail {
+/// The transforms at work on all threads, by identity, so that a value of one of them is told from a value of a transform that has ended. A layer has one place in the table, and entering it
+/// costs three memory accesses. Of two layers with one place, which is rare, the later is found.
+class working_layers {
+public:
+  /// The identity, or 0 when the layer is there already.
+  static std::uint64_t enter(std::uint64_t id) {
+    place& p = place_of(id);
+    if (p.id.load(std::memory_order_relaxed) == id) return 0;
+    p.on.store(&this_thread_state, std::memory_order_relaxed);
+    p.id.store(id, std::memory_order_release);
+    return id;
+  }
+  static void leave(std::uint64_t id) { place_of(id).id.compare_exchange_strong(id, 0, std::memory_order_relaxed); }
+  /// Is a layer at work on another thread, whose state this one has not been given?
+  static bool elsewhere(std::uint64_t id) {
+    place& p = place_of(id);
+    return p.id.load(std::memory_order_acquire) == id && p.on.load(std::memory_order_relaxed) != &this_thread_state && !this_thread_state.borrowed;
+  }
+
+private:
+  static constexpr int bits = 9;
+  struct place {
+    std::atomic<std::uint64_t> id;
+    std::atomic<thread_state const*> on;
+  };
+  static place& place_of(std::uint64_t id) {
+    static constinit place places[1 << bits]{};
+    return places[id * 0x9E3779B97F4A7C15u >> (64 - bits)];
+  }
+};
+} // namespace detail
+
+/// Puts a layer on a stack for the life of the object.
+class pushed {
+public:
+  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
+    name(l, stack);
+    if (stack.key == dispatch_key::transform) entered_ = detail::working_layers::enter(l.id);
+    detail::set_top(stack_, &l);
+  }
+  /// Gives a layer its place and identity ahead of being pushed.
+  static void name(layer& l, layer_stack const& stack) {
+    l.below = stack.top;
+    l.level = stack.top ? stack.top->level + 1 : 1;
+    if (!l.id) l.id = next_layer_id();
+  }
+  pushed(pushed const&) = delete;
+  pushed& operator=(pushed const&) = delete;
+  ~pushed() {
+    if (entered_) detail::working_layers::leave(entered_);
+    detail::set_top(stack_, saved_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+  std::uint64_t entered_ = 0;
+};
+
+} // namespace varve
+
 // ---- varve/dispatch/transform_keys.hpp
 namespace varve {
 
@@ -4489,14 +4534,20 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is one of a transform that is at work on another
+/// thread: what is done to it here would be missing there.
 VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (working_layers::elsewhere(t.layer()))
+      throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
     t = tensor(t.inner());
   }
   return t;
+}
+VARVE_COLD inline bool is_mapped(tensor const& t) {
+  return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
 
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
@@ -4796,6 +4847,8 @@ struct backend<detail::tensor_base> {
     include_keys const there(base->keys() & elsewhere);
     return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
+  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
@@ -5672,12 +5725,19 @@ constexpr bool changed_by_calls() {
   else return true;
 }
 
+[[noreturn]] VARVE_COLD inline void refuse_no_result(boxed_op const& op) {
+  throw dispatch_error((std::string("varve: ") + op.name() + ": a kernel registered for it returned an undefined tensor; return a tensor, or call the operator again with lower keys (redispatch)").c_str());
+}
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   F& f = kept_function_of<F>::of(self);
-  if constexpr (keyed_kernel<F>) return f(op, keys, x);
-  else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
-  else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+  tensor y = [&]() -> tensor {
+    if constexpr (keyed_kernel<F>) return f(op, keys, x);
+    else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
+    else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+  }();
+  if (!y.defined()) refuse_no_result(op);
+  return y;
 }
 /// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
 template <class F>
@@ -7814,27 +7874,60 @@ constexpr auto const& base_value(X const& x) {
 }
 } // namespace detail
 
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
-inline constexpr struct full_like_t {
-  template <value X, number N>
-  constexpr auto operator()(X const& x, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(shape_of(x)), v); }) return B::full_on(detail::base_value(x), to_dims(shape_of(x)), v);
-    else return of_shape(x, shape_of(x), v);
-  }
-  /// ... of another shape.
+namespace detail {
+/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same for all slices of a mapped value, so that rules spend nothing on it.
+struct constant_like_t {
   template <value X, fact S, number N>
-  static constexpr auto of_shape(X const& x, S const& sizes, N v) {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(sizes), v); }) return B::full_on(detail::base_value(x), to_dims(sizes), v);
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); }) return B::full_on(base_value(x), to_dims(sizes), v);
     else return made(x, B::full(sizes, type_fact(x), v));
   }
 
 private:
   template <class X, class R>
   static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
+    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
     return r;
+  }
+};
+inline constexpr constant_like_t constant_like{};
+/// ... zeros, of the shape of the other.
+struct constant_zeros_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 0);
+  }
+};
+inline constexpr constant_zeros_t constant_zeros{};
+/// ... ones.
+struct constant_ones_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 1);
+  }
+};
+inline constexpr constant_ones_t constant_ones{};
+} // namespace detail
+
+/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a tensor seen through `vmap`: there the result is mapped as well,
+/// so that it can be written into with mapped values. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
+inline constexpr struct new_full_t {
+  static constexpr auto op_name = "new_full";
+  template <value X, fact S, number N>
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::is_mapped(x); })
+      if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
+    return detail::constant_like(x, sizes, v);
+  }
+} new_full{};
+
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is (`new_full`).
+inline constexpr struct full_like_t {
+  template <value X, number N>
+  constexpr auto operator()(X const& x, N v) const {
+    return new_full(x, shape_of(x), v);
   }
 } full_like{};
 
@@ -7850,7 +7943,7 @@ inline constexpr struct zeros_like_t {
 inline constexpr struct new_zeros_t {
   template <value X, fact S>
   constexpr auto operator()(X const& x, S const& sizes) const {
-    return full_like.of_shape(x, sizes, 0);
+    return new_full(x, sizes, 0);
   }
 } new_zeros{};
 
@@ -8545,12 +8638,10 @@ struct no_grad : set_grad_enabled {
 struct enable_grad : set_grad_enabled {
   enable_grad() : set_grad_enabled(true) {}
 };
-/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
-class inference_mode {
+/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20). `inference_mode(false)` inside of one switches both off.
+class inference_mode : set_grad_enabled {
 public:
-  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
-  inference_mode(inference_mode const&) = delete;
-  inference_mode& operator=(inference_mode const&) = delete;
+  explicit inference_mode(bool on = true) : set_grad_enabled(!on), before_(this_thread_inference) { this_thread_inference = on; }
   ~inference_mode() { this_thread_inference = before_; }
 
 private:
@@ -8595,6 +8686,22 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
 }
 
 } // namespace varve::detail
+
+// ---- varve/kernel/polynomial.hpp
+namespace varve::kernel {
+
+#if VARVE_USE_XSIMD
+/// p[0] + p[1] z + p[2] z^2 + ... by Horner's scheme: N - 1 multiply-adds, one after the other.
+template <class T, int N>
+VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
+  batch<T> r(p[N - 1]);
+#pragma GCC unroll 16
+  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
+  return r;
+}
+#endif
+
+} // namespace varve::kernel
 
 // ---- varve/kernel/exponential.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
@@ -8647,11 +8754,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const n = shifted - V(c::to_integer);
 #endif
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p = V(c::p[count - 1]);
-#pragma GCC unroll 16
-  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
-  return {shifted, kernel::fma<T>(r * r, p, r)};
+  return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
 /// 2^n from a shifted n, while 2^n is a normal number.
 template <class T>
@@ -8806,11 +8909,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
   V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
   V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
   V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p(c::p[count - 1]);
-#pragma GCC unroll 8
-  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
-  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
+  V const series = f - (s * (f - z * kernel::polynomial<T>(c::p, z)) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
   V const r = kernel::fma<T>(k, V(c::ln2_high), series);
   V const positive = kernel::select<T>(x < V(infinity), r, x);
   return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
@@ -8853,13 +8952,6 @@ struct table<double> {
   static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
 };
 
-template <class T, int N>
-VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
-  batch<T> r(p[N - 1]);
-#pragma GCC unroll 8
-  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
-  return r;
-}
 /// sin(x + Turn pi/2) for lanes below the limit.
 template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
@@ -8874,8 +8966,8 @@ VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
 #endif
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
-  V const sine = kernel::fma<T>(r * z, trigonometric::polynomial<T>(c::sine, z), r);
-  V const cosine = kernel::fma<T>(z * z, trigonometric::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
+  V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);
+  V const cosine = kernel::fma<T>(z * z, kernel::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
   using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr int top = static_cast<int>(8 * sizeof(T)) - 1;
   auto const bits = detail::raw_bits<T>(shifted);
@@ -9458,7 +9550,7 @@ struct rules<copy__t> {
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
-    return full_like(g, 0);
+    return detail::constant_zeros(g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -9466,7 +9558,7 @@ struct rules<copy__t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return full_like(d, 0);
+    return detail::constant_zeros(d);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
@@ -10224,10 +10316,11 @@ inline tensor const& fresh_at_level(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, as seen below them.
+/// A value that is only the own of levels which did not record it, or which have ended, as seen below them.
 inline tensor const& where_recorded(tensor const& t) {
-  bool const constant = t.is_wrapped() && !fresh_at_level(t).history() && !t.extra().defined() && t.dim() == t.inner().dim();
-  return constant ? where_recorded(t.inner()) : t;
+  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
+  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
+  return constant || !is_alive(this_thread_state.transforms.top, t) ? where_recorded(t.inner()) : t;
 }
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
@@ -10434,15 +10527,15 @@ struct rules<as_strided_scatter_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
-    return op(d, full_like(source, 0));
+    return op(d, detail::constant_zeros(source));
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
-    return op(full_like(x, 0), d);
+    return op(detail::constant_zeros(x), d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return op(g, new_zeros(g, shape_of(source)));
+    return op(g, detail::constant_like(g, shape_of(source), 0));
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -10516,7 +10609,7 @@ struct copy_slices {
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
-      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
+      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
       r[target] = as_strided_scatter(whole, part, strides, offset);
     }
@@ -10550,10 +10643,10 @@ void change_tangent(T const& self, T tangent) {
   T const base = self.base();
   bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
   if (!tangent.defined() && !known) return;
-  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(detail::constant_zeros(T(base.inner())));
     base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
@@ -10663,10 +10756,14 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
   if (t.is_wrapped())
     throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
 }
+/// Is a value that of a transform that has ended, which stands for what it holds?
+inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
+inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
@@ -10741,12 +10838,14 @@ inline tensor const& tensor::detach_() const {
   return *this;
 }
 inline tensor tensor::data() const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {
+  if (detail::is_left_over(*this) || detail::is_left_over(y)) return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
   if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
@@ -11107,7 +11206,7 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
       else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
     } else {
       auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, detail::constant_zeros(v)));
       else return in.lift(inner);
     }
   }
@@ -11292,7 +11391,7 @@ public:
       detail::require_floating(y, "grad of a function");
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<> pass(false);
-      pass.seed(y.history(), ones_like(y.inner()));
+      pass.seed(y.history(), detail::constant_ones(y.inner()));
       pass.run();
     }
   }
@@ -11318,7 +11417,7 @@ public:
         [&](auto const& v) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
             tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
-            return c.defined() ? c : tensor(zeros_like(v.inner()));
+            return c.defined() ? c : tensor(detail::constant_zeros(v.inner()));
           } else {
             return none;
           }
@@ -11357,9 +11456,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    if (!layer_.interpreter.mine(y)) return detail::constant_zeros(y);
     Y const& t = layer_.interpreter.fresh(y).extra();
-    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
+    return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {
@@ -11440,7 +11539,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(y);
+      g = detail::constant_ones(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
@@ -11536,7 +11635,7 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
       detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
     if (!g.defined() && allow == unused::zeros) {
       if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = zeros_like(T(inputs[k].value.detach()));
+      g = detail::constant_zeros(T(inputs[k].value.detach()));
     }
     r.push_back(static_cast<T&&>(g));
   }
@@ -11572,7 +11671,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
     else if (allow == Unused::undefined) r.push_back(T());
     else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+    else r.push_back(detail::constant_zeros(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
   }
   return r;
 }
@@ -11922,7 +12021,7 @@ struct hop_node : tape_node {
   }
   template <std::size_t... I>
   constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
       else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
@@ -12129,7 +12228,7 @@ public:
       detail::check_exit<level, Y>();
       if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
       else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
-      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      if constexpr (at_level<Y, level>) seed(y, detail::constant_ones(y.value));
       tape_.pull();
     }
   }
@@ -12151,13 +12250,13 @@ public:
   constexpr auto gradient(T const& t) const {
     if constexpr (detail::leaf_at_level<T, level>) {
       if (t.extra->set) return t.extra->value;
-      return lift_to_all(tape_.tower, zeros_like(t.value));
+      return lift_to_all(tape_.tower, detail::constant_zeros(t.value));
     } else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (at_level<V, level>) {
             if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, zeros_like(v.value));
+            return lift_to_all(tape_.tower, detail::constant_zeros(v.value));
           } else {
             return none;
           }
@@ -12386,7 +12485,7 @@ constexpr auto fitted(D const& d, V const& v) {
 template <class D>
 constexpr auto tangent_or_zeros(D const& d) {
   if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
-  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
+  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return detail::constant_zeros(d.primal);
   else return none;
 }
 struct vmap_name {
@@ -12912,6 +13011,22 @@ struct rules<full_t> : rule::linear {
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
     return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <>
+struct rules<new_full_t> : detail::factory {
+  static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr int arity = 2;
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const&, T const& v) {
+    return rules<full_t>::make(at, v);
+  }
+  /// A constant under this `vmap`; perhaps mapped by one around it.
+  template <class Op, class O>
+  static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
+    dims const sizes = detail::prepend(op.a, n);
+    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>()) : new_full(like.value, sizes, v.value.template item<std::int64_t>());
   }
 };
 
@@ -13515,7 +13630,7 @@ struct boxed_dual_fn {
   /// Tangents, zeros where there are none.
   template <class D>
   static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); }, d.primal, d.tangent);
   }
 };
 /// Runs a function on operands some of which are mapped; every result comes out mapped.
@@ -13553,7 +13668,7 @@ struct boxed_pull_fn {
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
   }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
@@ -13586,7 +13701,7 @@ struct boxed_hop_pull {
     bool any = false;
     for (int k = 0; k < y.size(); ++k) {
       any = any || out[k].defined();
-      g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
+      g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
     return [&](auto const& o) -> boxed_args { return rules<typename Op::tag>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
@@ -14025,7 +14140,7 @@ namespace varve::detail {
 
 template <class D>
 constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  if constexpr (is_none<decltype(d.tangent)>) return detail::constant_zeros(d.primal);
   else return d.tangent;
 }
 
@@ -14081,7 +14196,7 @@ struct pull_fn {
   }
   template <class C, class X>
   static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
+    if constexpr (is_none<C>) return detail::constant_zeros(x);
     else return c;
   }
 };
@@ -14724,7 +14839,7 @@ struct boxed_custom_call {
   }
   boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
     boxed_args t;
-    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(zeros_like(static_cast<T const&>(d.primal[k]))));
+    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
     return f->jvp(c, t);
   }
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
@@ -15314,7 +15429,7 @@ struct static_forward_scope {
   template <class Y>
   static constexpr auto tangent(Y const& y) {
     if constexpr (at_level<Y, N>) return y.extra;
-    else return zeros_like(y);
+    else return detail::constant_zeros(y);
   }
 };
 template <class F, class... X>
@@ -15640,7 +15755,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
       if (y[i].requires_grad()) {
-        T const g = zeros_like(T(y[i].detach()));
+        T const g = detail::constant_zeros(T(y[i].detach()));
         g.template data<double>()[e] = 1;
         std::vector<autograd::target> wanted;
         std::vector<std::size_t> at;
@@ -15684,7 +15799,7 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
       if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
-      T const w = ones_like(T(v.detach()));
+      T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
       y.push_back(v);
       weights.push_back(w);
@@ -15898,6 +16013,7 @@ class restored {
 public:
   explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
     put(s.state_);
+    this_thread_state.borrowed = true;
     this_thread_inference = s.inference_;
   }
   restored(restored const&) = delete;
@@ -20656,7 +20772,7 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  std::tuple const tangents{l.wrap(zeros_like(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+  std::tuple const tangents{l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
@@ -21151,7 +21267,7 @@ struct ending_step {
     auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
     return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  tree_map([&](auto const& now) { return where(going, now, zeros_like(now)); }, part(y, carried, count_of(y))));
+                  tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
   }
 };
 /// ... of lanes of which some are done: these keep what they carry.
@@ -21571,7 +21687,7 @@ struct rules<scan_t> {
     auto const v = n - c - x;
     auto const results = detail::count_of(all);
     auto const captured = detail::part(operands, c + x, n);
-    auto const sums = tree_map([](auto const& t) { return zeros_like(t); }, captured);
+    auto const sums = tree_map([](auto const& t) { return detail::constant_zeros(t); }, captured);
     using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned), std::remove_const_t<decltype(v)>>;
     auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results, !op.reverse)(
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
@@ -23439,7 +23555,7 @@ struct rules<gather_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(new_zeros(g, shape_of(x)), index, g);
+    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
@@ -23481,7 +23597,7 @@ struct rules<scatter_add_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
-    return op(full_like(y, 0), index, d);
+    return op(detail::constant_zeros(y), index, d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {

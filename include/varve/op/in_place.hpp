@@ -125,7 +125,7 @@ struct rules<copy__t> {
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
-    return full_like(g, 0);
+    return detail::constant_zeros(g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -133,7 +133,7 @@ struct rules<copy__t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return full_like(d, 0);
+    return detail::constant_zeros(d);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
