@@ -4163,6 +4163,8 @@ struct op_handle {
   double (*lane_f64)(double const* a) = nullptr;
   kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
+  /// Of an in-place operator: the one that computes what it writes.
+  op_handle const* (*functional)() = nullptr;
 };
 
 namespace detail {
@@ -4179,6 +4181,8 @@ struct lane {
 };
 
 template <class Tag>
+constexpr op_handle const* handle_of();
+template <class Tag>
 constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
@@ -4188,6 +4192,7 @@ constexpr op_handle make_handle() {
     h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
     h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
   }
+  if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }
 } // namespace detail
@@ -4195,6 +4200,10 @@ constexpr op_handle make_handle() {
 /// The operator of a tag as data; its address is its identity in graphs.
 template <class Tag>
 inline constexpr op_handle handle = detail::make_handle<Tag>();
+template <class Tag>
+constexpr op_handle const* detail::handle_of() {
+  return &handle<Tag>;
+}
 
 } // namespace varve
 
@@ -4349,6 +4358,7 @@ inline table_registration const registration{&table<Tag, Facts>};
 template <class Tag, int Facts>
 op_table const* registered_table() {
   (void)&registration<Tag, Facts>;
+  if constexpr (requires { typename rules<Tag>::functional; }) (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
 /// The lock must be held.
@@ -9444,11 +9454,18 @@ namespace varve {
 /// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
 /// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
 /// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
+/// Traced values are written into like tensors, views included; the finished graph has none of it (`functionalize`).
 template <class Tag>
 struct in_place {
   template <value... Y>
   tensor const& operator()(tensor const& x, Y const&... y) const {
     bound<Tag>{}(x, y...);
+    return x;
+  }
+  template <class X, value... Y>
+    requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
+  constexpr X& operator()(X&& x, Y const&... y) const {
+    backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
     return x;
   }
 };
@@ -9509,6 +9526,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
 template <class Functional>
 struct mutation {
   using F = rules<Functional>;
+  using functional = Functional;
   static constexpr op_kind kind = op_kind::mutation;
   static constexpr int arity = F::arity;
   static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
@@ -9605,21 +9623,21 @@ struct rules<relu__t> : detail::mutation<relu_t> {};
 
 /// Every element becomes one number.
 inline constexpr struct fill__t {
-  template <number N>
-  tensor const& operator()(tensor const& x, N v) const {
+  template <class X, number N>
+  constexpr auto& operator()(X&& x, N v) const {
     return copy_(x, v);
   }
 } fill_{};
 inline constexpr struct zero__t {
-  template <class T>
-  T const& operator()(T const& x) const {
+  template <class X>
+  constexpr auto& operator()(X&& x) const {
     return copy_(x, 0);
   }
 } zero_{};
 /// Every element limited to [min, max]; either bound may be `none` (`clamp`).
 inline constexpr struct clamp__t {
-  template <value X, class Lo, class Hi = none_t>
-  X const& operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+  template <class X, class Lo, class Hi = none_t>
+  constexpr auto& operator()(X&& x, Lo const& low, Hi const& high = {}) const {
     return copy_(x, clamp(x, low, high));
   }
 } clamp_{};
@@ -12878,6 +12896,13 @@ struct static_graph : graph_questions<static_graph<S>> {
   }
 };
 
+/// Does a graph write into values?
+constexpr bool has_mutation(graph_view g) {
+  for (node const& n : g)
+    if (n.op->kind == op_kind::mutation) return true;
+  return false;
+}
+
 namespace detail {
 template <class Make>
 struct frozen_sizes {
@@ -13244,6 +13269,9 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// A node written so far, and its first operand.
+  constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
   /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
   constexpr void inputs_first() {
     list<node> sorted;
@@ -13739,6 +13767,598 @@ boxed_args flatten(Y const& y) {
 
 } // namespace varve
 
+// ---- varve/graph/rewrite.hpp
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+  }
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node n, int const* in) {
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node n) {
+    int const first = n.first;
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/slice.hpp
+namespace varve {
+
+/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
+template <index_t... I>
+inline constexpr ints<I...> range{};
+/// "To the end of the axis", whatever its size.
+inline constexpr index_t end = INT64_MAX;
+
+namespace detail {
+/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
+inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
+  int const a = wrap_axis(axis[0], sizes.n);
+  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
+  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
+  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
+  index_t const start = bound(range.n > 0 ? range[0] : 0);
+  index_t const stop = bound(range.n > 1 ? range[1] : end);
+  return dims{a, start, stop < start ? start : stop, step};
+};
+constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
+inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
+} // namespace detail
+
+/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
+template <>
+struct rules<slice_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    dims const& r = at[0];
+    layout l = in;
+    int const a = static_cast<int>(r[0]);
+    l.sizes[a] = detail::slice_count(r);
+    l.strides[a] = in.strides[a] * r[3];
+    l.offset = in.offset + r[1] * in.strides[a];
+    return l;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return slice_backward(g, shape_of(x), op.a);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
+  }
+};
+
+/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
+template <>
+struct rules<slice_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
+    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return bind<slice_t>(op.b)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
+  }
+};
+
+template <value X, class A, class... R>
+constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
+  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
+}
+template <value G, class S, class R>
+constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
+  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
+}
+
+/// The values at one index of an axis; the axis goes.
+inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr auto op_name = "select";
+  template <value X, class A, class I>
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
+    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      int const a = wrap_axis(axis[0], sizes.n);
+      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
+      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
+      return dims{a, k, k + 1, 1};
+    };
+    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
+    auto without = [](dims const& s, dims const& r) {
+      dims d = s;
+      return d.erase(static_cast<int>(r[0]));
+    };
+    auto part = bind<slice_t>(r)(x);
+    return reshape(part, on_dims(without, shape_of(part), r));
+  }
+} select{};
+
+} // namespace varve
+
+// ---- varve/op/cat.hpp
+namespace varve {
+
+/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
+template <>
+struct rules<cat_t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const a = static_cast<int>(at[0][0]);
+    dims x = in[0].sizes, y = in[1].sizes;
+    bool fits = x.n == y.n && x.n > 0;
+    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
+    if (!fits) refuse::shapes_do_not_match("cat", x, y);
+    x[a] += y[a];
+    return {promote_types(in[0].type, in[1].type), x};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
+    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const rest{out.data + shift, y.sizes, out.strides};
+    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+  }
+  /// {axis, start, stop, 1} of the first or second part.
+  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
+    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
+  }
+  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
+    auto f = [](dims const& a, dims const& s, dims const& t) {
+      int const k = static_cast<int>(a[0]);
+      return dims{k, s[k], s[k] + t[k], 1};
+    };
+    return on_dims(f, axis, shape_of(x), shape_of(y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
+  }
+  template <class Op, class N, class X, class Y>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
+    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
+  }
+};
+
+namespace detail {
+template <std::size_t From, std::size_t Count, class A, class T>
+constexpr auto join_range(A const& axis, T const& values) {
+  if constexpr (Count == 1) {
+    return std::get<From>(values);
+  } else {
+    auto x = join_range<From, Count / 2>(axis, values);
+    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
+    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
+                        type_fact(x), type_fact(y));
+    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
+    return bind<cat_t>(a)(to(x, type), to(y, type));
+  }
+}
+/// Joins [from, from + count) of a sequence of values of one type (tensors).
+template <class A, class T>
+auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+  if (count == 1) return values[from];
+  auto x = join_sequence(axis, values, from, count / 2);
+  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
+  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
+  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
+}
+/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
+template <class T>
+std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
+  std::vector<T> kept;
+  dtype type = dtype_of(values[0]);
+  for (std::size_t k = 0; k < count; ++k) {
+    type = promote_types(type, dtype_of(values[k]));
+    dims const s = to_dims(shape_of(values[k]));
+    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
+  }
+  if (kept.empty()) kept.push_back(values[0]);
+  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
+  return kept;
+}
+/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
+template <class A, class T, std::size_t... K>
+constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
+  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
+    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
+    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
+  } else {
+    return join_range<0, sizeof...(K)>(axis, values);
+  }
+}
+template <class T>
+concept tuple_like = requires { std::tuple_size<T>::value; };
+} // namespace detail
+
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+template <class X, class A>
+constexpr auto cat_t::operator()(X const& values, A const& axis) const {
+  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
+  else {
+    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
+    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
+    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
+  }
+}
+template <class X>
+constexpr auto cat_t::operator()(X const& values) const {
+  return (*this)(values, varve::axis<0>);
+}
+
+/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
+inline constexpr struct stack_t {
+  template <class X, class A = ints<0>>
+  constexpr auto operator()(X const& values, A const& axis = {}) const {
+    if constexpr (detail::tuple_like<X>) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
+      }(std::make_index_sequence<std::tuple_size<X>::value>{});
+    } else {
+      auto wide = values;
+      for (auto& v : wide) v = unsqueeze(v, axis);
+      return cat(wide, axis);
+    }
+  }
+} stack{};
+
+} // namespace varve
+
+// ---- varve/op/permute.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto inverse_permutation = [](dims const& p) {
+  dims r = p;
+  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
+  return r;
+};
+inline constexpr auto batched_permutation = [](dims const& p) {
+  dims r{0};
+  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
+  return r;
+};
+inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
+  dims r;
+  for (int k = 0; k < p.n; ++k) {
+    int const a = wrap_axis(p[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
+    r.push_back(a);
+  }
+  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
+  return r;
+};
+} // namespace detail
+
+/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
+template <>
+struct rules<permute_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    layout r = in;
+    for (int k = 0; k < at[0].n; ++k) {
+      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
+      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
+    }
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return permute(g, on_dims(detail::inverse_permutation, op.a));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return permute(o.value, on_dims(detail::batched_permutation, op.a));
+  }
+};
+
+template <value X, class S>
+constexpr auto permute_t::operator()(X const& x, S const& axes) const {
+  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
+}
+
+/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
+inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr auto op_name = "transpose";
+  template <value X, class A = ints<-2>, class B = ints<-1>>
+  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
+    auto exchange = [](dims const& s, dims const& a, dims const& b) {
+      dims r = s;
+      for (int k = 0; k < s.n; ++k) r[k] = k;
+      if (s.n == 0) return r;
+      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
+      r[i] = j;
+      r[j] = i;
+      return r;
+    };
+    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
+  }
+} transpose{};
+
+} // namespace varve
+
+// ---- varve/graph/functionalize.hpp
+namespace varve {
+
+namespace detail {
+/// Rewrites one graph: every in-place operator becomes its functional form, whose result is put back through the views into what they show; views that were made before a write are made
+/// again when they are read after it (FN-12). What values share is known from the graph: a view shows its operand, and a `reshape` that strides cannot express is a copy.
+class functionalizer {
+public:
+  constexpr explicit functionalizer(graph const& g) : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0) {}
+
+  constexpr graph run() {
+    int r = -1;
+    return w_.run(
+        [&](int n) {
+          region const& all = g_.regions[static_cast<std::size_t>(r)];
+          int const mine = each(n, r > 0);
+          if (n + 1 < all.node_first + all.node_count) return mine;
+          w_.now[at(n)] = mine;
+          end(all);
+          return w_.now[at(n)];
+        },
+        [&] { ++r; });
+  }
+
+private:
+  static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
+  constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
+  constexpr int operand(node const& n, int k) const { return g_.edges[at(n.first + k)]; }
+  static constexpr bool is(node const& n, op_handle const& op) { return n.op == &op; }
+  static constexpr bool is_view(node const& n) {
+    return is(n, handle<slice_t>) || is(n, handle<reshape_t>) || is(n, handle<permute_t>) || is(n, handle<expand_t>) || is(n, handle<as_strided_t>) || is(n, handle<detach_t>);
+  }
+  constexpr meta const& out(int n) const { return w_.to.nodes[at(n)].out; } // of a new node
+
+  /// The node whose memory an old node shows; itself when it has memory of its own.
+  constexpr int base(int n) const {
+    while (shows_[at(n)] >= 0) n = shows_[at(n)];
+    return n;
+  }
+  /// How an old node lies in the memory of its base.
+  constexpr layout where(int n) const {
+    if (shows_[at(n)] < 0) return contiguous_layout(old(n).out.sizes);
+    layout const in = where(shows_[at(n)]);
+    node const& nd = old(n);
+    return is(nd, handle<slice_t>)        ? rules<slice_t>::layout_of(nd.at, in)
+           : is(nd, handle<reshape_t>)    ? rules<reshape_t>::layout_of(nd.at, in)
+           : is(nd, handle<permute_t>)    ? rules<permute_t>::layout_of(nd.at, in)
+           : is(nd, handle<expand_t>)     ? rules<expand_t>::layout_of(nd.at, in)
+           : is(nd, handle<as_strided_t>) ? rules<as_strided_t>::layout_of(nd.at, in)
+                                          : in;
+  }
+  /// The new number of an old node, with all that was written until now.
+  constexpr int now(int n) {
+    int const b = base(n);
+    if (seen_[at(n)] != writes_[at(b)]) {
+      int const in = now(shows_[at(n)]);
+      w_.now[at(n)] = old(n).op->kind == op_kind::mutation ? in : w_.append(old(n), &in);
+      seen_[at(n)] = writes_[at(b)];
+    }
+    return w_.now[at(n)];
+  }
+  template <class... In>
+  constexpr int emit(op_handle const& op, attributes const& a, meta const& m, In... in) {
+    node nd;
+    nd.op = &op, nd.at = a, nd.out = m, nd.count = sizeof...(In);
+    int const all[] = {in...};
+    return w_.append(nd, all);
+  }
+  constexpr int in_dtype(int n, dtype type) { return out(n).type == type ? n : emit(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n); }
+
+  constexpr int each(int n, bool inner) {
+    node const& nd = old(n);
+    for (int k = 0; k < nd.count; ++k) (void)now(operand(nd, k));
+    if (nd.op->kind == op_kind::mutation) {
+      int const x = operand(nd, 0);
+      write(nd, x, inner);
+      shows_[at(n)] = x;
+      seen_[at(n)] = writes_[at(base(x))];
+      return w_.now[at(x)];
+    }
+    if (is_view(nd)) {
+      int const x = operand(nd, 0);
+      bool const copies = is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
+      if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
+    }
+    return w_.copy(nd);
+  }
+  constexpr void write(node const& nd, int x, bool inner) {
+    int const b = base(x);
+    if (inner && old(b).op->kind == op_kind::placeholder)
+      refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or into what it captures; return the new value instead");
+    int cur = computed(nd, old(x).out);
+    int const value = cur;
+    for (int v = x; v != b; v = shows_[at(v)])
+      if (old(v).op->kind != op_kind::mutation) cur = put_back(old(v), shows_[at(v)], cur);
+    int const writes = ++writes_[at(b)];
+    if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
+    w_.now[at(b)] = cur, seen_[at(b)] = writes;
+    w_.now[at(x)] = value, seen_[at(x)] = writes;
+  }
+  /// What an in-place operator writes, in the dtype and shape of its operand.
+  constexpr int computed(node const& nd, meta const& into) {
+    int in[4]{};
+    meta metas[4]{};
+    for (int k = 0; k < nd.count; ++k) {
+      in[k] = w_.now[at(operand(nd, k))];
+      metas[k] = out(in[k]);
+      metas[k].number = old(operand(nd, k)).op->kind == op_kind::constant && metas[k].sizes.n == 0;
+    }
+    int y = in[1];
+    if (!is(nd, handle<copy__t>)) {
+      if (!nd.op->functional) refuse::argument_is_invalid(nd.op->name, "this in-place operator has no functional form to trace; use the operator without underscore");
+      op_handle const* const op = nd.op->functional();
+      meta const m = op->shape(nd.at, metas, nd.count);
+      node f;
+      f.op = op, f.at = nd.at, f.out = m, f.count = nd.count;
+      for (int k = 0; k < nd.count; ++k) in[k] = in_dtype(in[k], m.type);
+      y = w_.append(f, in);
+    }
+    y = in_dtype(y, into.type);
+    dims aligned = out(y).sizes;
+    if (aligned == into.sizes) return y;
+    if (aligned.n > 0 && aligned.n < into.sizes.n) {
+      while (aligned.n < into.sizes.n) aligned.insert(0, 1);
+      y = emit(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
+    }
+    return emit(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
+  }
+  /// The value behind a view, old node `x`, when the view shows `v`.
+  constexpr int put_back(node const& view, int x, int v) {
+    meta const m = old(x).out;
+    if (is(view, handle<detach_t>)) return v;
+    if (is(view, handle<reshape_t>)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
+    if (is(view, handle<permute_t>)) return emit(handle<permute_t>, attributes(inverse_permutation(view.at[0])), m, v);
+    if (is(view, handle<as_strided_t>)) return emit(handle<as_strided_scatter_t>, attributes(view.at[1], view.at[2]), m, now(x), v);
+    if (is(view, handle<expand_t>) && numel(view.out.sizes) == numel(m.sizes)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
+    if (!is(view, handle<slice_t>)) refuse::argument_is_invalid("trace", "an expanded value repeats its elements and cannot be written into; clone it first");
+    dims const& r = view.at[0];
+    int const axis = static_cast<int>(r[0]);
+    index_t const size = m.sizes[axis], parts = slice_count(r);
+    if (parts == 0) return now(x);
+    if (parts == size) return v;
+    if (r[3] != 1 && parts > 1) return among(view, x, v);
+    index_t const last = r[1] + 1 + (parts - 1) * r[3];
+    if (r[1] > 0) v = beside(axis, last, piece(x, axis, 0, r[1]), v, m);
+    if (last < size) v = beside(axis, size, v, piece(x, axis, last, size), m);
+    return v;
+  }
+  /// ... a slice with a step: chosen by a mask, which is the same put at the slice of zeros.
+  constexpr int among(node const& view, int x, int v) {
+    meta const m = old(x).out, part = out(v);
+    attributes const where(m.sizes, view.at[0]);
+    node one;
+    one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
+    int const ones = emit(handle<expand_t>, attributes(part.sizes), part, w_.append(one, nullptr));
+    int const there = in_dtype(emit(handle<slice_backward_t>, where, m, ones), dtype::bool_);
+    return emit(handle<where_t>, {}, m, there, emit(handle<slice_backward_t>, where, m, v), now(x));
+  }
+  constexpr int piece(int x, int axis, index_t from, index_t to) {
+    meta m = old(x).out;
+    m.sizes[axis] = to - from;
+    return emit(handle<slice_t>, attributes(dims{axis, from, to, 1}), m, now(x));
+  }
+  constexpr int beside(int axis, index_t size, int first, int second, meta m) {
+    m.sizes[axis] = size;
+    return emit(handle<cat_t>, attributes(dims{axis}), m, first, second);
+  }
+  /// Results are as they are at the end; what was written into arguments of the program is written there.
+  constexpr void end(region const& all) {
+    for (int k = 0; k < all.result_count; ++k) (void)now(g_.results[at(all.result_first + k)]);
+    for (std::size_t k = 0; k < inputs_.size(); k += 2) emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
+    inputs_ = {};
+  }
+
+  graph const& g_;
+  rewriter w_;
+  list<int> shows_;          // of an old node: the operand whose memory it shows, -1: none
+  list<int> writes_, seen_;  // of a base: how often it was written; of a node: how many of these its new number knows
+  list<int> inputs_;         // arguments of the program that were written: old number, and new one of before
+};
+constexpr graph functionalized(graph const& g) {
+  functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  return f.run();
+}
+/// Makes known for tensors what a functionalized graph may call.
+template <class>
+void functionalizer_operators() {
+  (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(), (void)registered_table<cat_t, 1>(), (void)registered_table<reshape_t, 1>(), (void)registered_table<expand_t, 1>();
+  (void)registered_table<permute_t, 1>(), (void)registered_table<as_strided_scatter_t, 2>(), (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>();
+}
+} // namespace detail
+
+/// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into its arguments is written by `copy_` at its end. Arguments are taken
+/// to be row-major and to share no memory. Functions of higher-order operators may not write into their operands (`value_error`). Linear in the nodes, and in the views of what is written.
+template <class G>
+  requires std::is_same_v<G, graph>
+constexpr graph functionalize(G const& g) {
+  if (!has_mutation(g)) return g;
+  if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
+  return detail::functionalized(g);
+}
+
+namespace detail {
+/// The same program with what it writes into its arguments as further results; `into` gets the numbers of these arguments.
+constexpr graph writes_as_results(graph const& g, list<int>& into) {
+  graph more = g;
+  region& all = more.regions[0];
+  more.results = {};
+  for (int k = 0; k < all.result_count; ++k) more.results.push_back(g.results[static_cast<std::size_t>(all.result_first + k)]);
+  for (int n = all.node_first; n < all.node_first + all.node_count; ++n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    if (nd.op->kind != op_kind::mutation) continue;
+    into.push_back(static_cast<int>(g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first)])].value));
+    more.results.push_back(g.edges[static_cast<std::size_t>(nd.first + 1)]);
+  }
+  all.result_first = 0;
+  all.result_count = static_cast<int>(more.results.size());
+  for (std::size_t r = 1; r < more.regions.size(); ++r) {
+    int const first = more.regions[r].result_first;
+    more.regions[r].result_first = static_cast<int>(more.results.size());
+    for (int k = 0; k < more.regions[r].result_count; ++k) more.results.push_back(g.results[static_cast<std::size_t>(first + k)]);
+  }
+  rewriter w(more);
+  return w.run([&](int n) { return more.nodes[static_cast<std::size_t>(n)].op->kind == op_kind::mutation ? -1 : w.copy(more.nodes[static_cast<std::size_t>(n)]); }, [] {});
+}
+} // namespace detail
+
+} // namespace varve
+
 // ---- varve/graph/proxy.hpp
 namespace varve {
 
@@ -13861,7 +14481,43 @@ struct backend<detail::traced_base> {
     return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
   }
 
+  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
+  template <class Tag, class X, class... Y>
+  static constexpr void write(X& x, Y const&... y) {
+    using R = rules<Tag>;
+    graph_builder* const near = detail::trace_of_all(x, y...);
+    if (!near) refuse::argument_is_invalid(Tag::op_name, "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
+    if (!x.builder) {
+      if constexpr (std::is_const_v<X>) refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so that it can become a value of the trace");
+      else x = materialized(*near, x);
+    }
+    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>; n = x.builder->operand_of(n))
+      if (x.builder->written(n).op == &handle<expand_t> && numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
+        refuse::argument_is_invalid(Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
+    proxy in[] = {x, detail::as_proxy(y, near)...};
+    constexpr int count = 1 + sizeof...(Y);
+    meta metas[count];
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta result = metas[count - 1];
+    if constexpr (requires { typename R::functional; }) {
+      using F = rules<typename R::functional>;
+      result = F::shape({}, metas, count);
+      if (category(result.type) > category(x.info.type)) refuse::argument_is_invalid(Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
+    }
+    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
+    for (int k = 1; k < count; ++k)
+      if (!in[k].builder) in[k].info.type = result.type;
+    (void)emit<Tag>({}, in, count);
+  }
+
 private:
+  /// A constant as a node with elements of its own.
+  static constexpr proxy materialized(graph_builder& b, proxy const& x) {
+    meta const m{x.info.type, x.info.sizes, false};
+    int id = detail::node_in(b, x);
+    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
+    return {&b, id, m, 0, x.home};
+  }
   template <class X>
   static constexpr auto lifted(graph_builder* b, X const& x) {
     if constexpr (is_seen<X>) {
@@ -13965,7 +14621,9 @@ constexpr graph trace_graph(F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  return b.finish();
+  graph const g = b.finish();
+  if (!has_mutation(g)) return g;
+  return detail::functionalized(g);
 }
 
 /// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
@@ -16051,6 +16709,9 @@ auto carry(F f) {
 
 } // namespace varve
 
+// ---- varve/graph/compile.hpp
+#include <optional>
+
 // ---- varve/graph/known.hpp
 namespace varve {
 
@@ -16119,54 +16780,6 @@ constexpr bool is_given(known k) { return k == known::placeholder || k == known:
 constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
 constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
 constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
-
-} // namespace varve
-
-// ---- varve/graph/rewrite.hpp
-namespace varve {
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
-  }
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node n, int const* in) {
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node n) {
-    int const first = n.first;
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
-    if (is_array_constant(n)) detail::take_constants(to, from, n);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
 
 } // namespace varve
 
@@ -16358,6 +16971,7 @@ struct program {
   list<meta> results;
   list<double> constants;
   index_t workspace = 0;
+  bool writes_arguments = false; // and was not planned
 };
 
 /// Array sizes of a frozen program.
@@ -16389,10 +17003,11 @@ struct static_program {
   double constants[S.constants + 1]{};
   program_sizes used{};
   index_t workspace = 0;
+  bool writes_arguments = false;
   static constexpr program_sizes sizes = S;
 
   /// Copies what fits; whether all did is `sizes.holds(used)`.
-  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
+  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
     copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
@@ -16528,6 +17143,7 @@ struct block_program {
   list<unsigned char> constants;
   list<meta> arguments, results;
   block_keys keys;
+  bool writes_arguments = false; // and was not planned
 };
 
 /// How calls of one kind are executed; `table` is for those that only tensors know.
@@ -18102,7 +18718,10 @@ private:
 };
 
 /// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g) { return planner(g).run(); }
+constexpr program plan(graph const& g) {
+  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
+  return planner(g).run();
+}
 
 } // namespace varve::loop
 
@@ -20402,9 +21021,14 @@ template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
-    program p = plan(better);
-    cut_long_bodies(p);
+    program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+    } else {
+      graph const better = optimize(traced);
+      p = plan(better);
+      cut_long_bodies(p);
+    }
     return static_program<S>(p);
   }
   static constexpr auto value = build();
@@ -20419,6 +21043,7 @@ using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), F
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
+  static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
@@ -20977,7 +21602,7 @@ struct any_call {
   }
 };
 
-/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for symbolic sizes and in-place operators.
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
 template <class = void>
 VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   auto r = std::make_shared<prepared>();
@@ -21051,16 +21676,15 @@ private:
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
 /// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
 /// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
-/// Errors: `value_error` for symbolic sizes and in-place operators, `missing_rule` for operators that tensors do not know.
+/// Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for operators that tensors do not know.
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  for (node const& n : g) {
-    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("fuse", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+  for (node const& n : g)
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  }
-  G const typed = as_traced<>(g);
+  G const pure = functionalize(g);
+  G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return fused_graph(loop::prepare<>(better));
 }
@@ -21091,20 +21715,31 @@ public:
     using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
     if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     std::shared_ptr<version const> v = find(x...);
-    if (!v) v = trace<Y>(x...);
+    if (!v) {
+      std::optional<Y> traced;
+      v = trace(traced, x...);
+      if (!v->written.empty()) return *traced; // the trace has written already
+    }
     for (auto const& t : v->captured)
       if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     boxed_args in(x...);
     for (auto const& t : v->captured) in.push_back(t);
+    for (int at : v->written)
+      for (int k = 0; k < in.size(); ++k)
+        if (k != at && in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...)); // the trace took them for apart
     boxed_args const y = v->run(in);
-    int k = 0;
+    int k = y.size() - static_cast<int>(v->written.size());
+    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
+    k = 0;
     return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
   }
-  /// Traces and plans for these arguments without running the program.
+  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into here (`value_error`): the trace does it.
   template <class... X>
   void prepare(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!find(x...)) (void)trace<Y>(x...);
+    if (find(x...)) return;
+    std::optional<decltype(detail::call_with(f_, std::tuple<X const&...>(x...)))> traced;
+    for (int at : trace(traced, tensor(clone(x))...)->written)
+      if (at >= static_cast<int>(sizeof...(X))) refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while it was traced; pass the tensor as an argument");
   }
   /// For how many sets of dtypes and sizes a program was made.
   std::size_t versions() const {
@@ -21117,6 +21752,7 @@ private:
     std::vector<meta> arguments;
     boxed_args captured;
     fused_graph run;
+    list<int> written; // arguments and captures that further results are written into, by number
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
@@ -21141,11 +21777,19 @@ private:
     return nullptr;
   }
   template <class Y, class... X>
-  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+  VARVE_COLD std::shared_ptr<version const> trace(std::optional<Y>& traced, X const&... x) const {
     boxed_args captured;
     std::shared_ptr<void const> results;
-    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
-    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    auto const returned = [&](Y const& y) {
+      results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y));
+      traced = tree_map([](auto const& t) -> tensor { return t.is_wrapped() ? t.inner() : t; }, y);
+    };
+    using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
+    G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
+    list<int> written;
+    G const pure = functionalize(g);
+    G const whole = detail::writes_as_results(pure, written);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(whole), std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
@@ -21162,7 +21806,7 @@ private:
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
 /// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
-/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// each call, not at the first. What it writes into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
@@ -21456,6 +22100,7 @@ struct static_block_program {
   block_sizes used{};
   /// Bytes of stack.
   index_t workspace = 0;
+  bool writes_arguments = false;
 };
 
 namespace detail {
@@ -21478,7 +22123,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
   for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
-  r.workspace = p.functions[0].memory;
+  r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
   return r;
 }
 template <block_sizes S, class P>
@@ -21497,8 +22142,14 @@ struct planned_blocks {
   };
   static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
-    block_program const p = plan_blocks<lane_kernels>(better);
+    block_program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+      p.functions.push_back({});
+    } else {
+      graph const better = optimize(traced);
+      p = plan_blocks<lane_kernels>(better);
+    }
     return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
   }
   static constexpr both value = build();
@@ -21552,6 +22203,8 @@ private:
 public:
   static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
   static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
+
+  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 
   /// Executes the program; temporaries live on the stack.
   template <int Arguments, int Results>
@@ -21637,80 +22290,6 @@ constexpr verdict verify(graph_view g) {
   }
   return {};
 }
-
-} // namespace varve
-
-// ---- varve/op/permute.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto inverse_permutation = [](dims const& p) {
-  dims r = p;
-  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
-  return r;
-};
-inline constexpr auto batched_permutation = [](dims const& p) {
-  dims r{0};
-  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
-  return r;
-};
-inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
-  dims r;
-  for (int k = 0; k < p.n; ++k) {
-    int const a = wrap_axis(p[k], sizes.n);
-    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
-    r.push_back(a);
-  }
-  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
-  return r;
-};
-} // namespace detail
-
-/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
-template <>
-struct rules<permute_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    layout r = in;
-    for (int k = 0; k < at[0].n; ++k) {
-      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
-      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
-    }
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return permute(g, on_dims(detail::inverse_permutation, op.a));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return permute(o.value, on_dims(detail::batched_permutation, op.a));
-  }
-};
-
-template <value X, class S>
-constexpr auto permute_t::operator()(X const& x, S const& axes) const {
-  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
-}
-
-/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
-inline constexpr struct transpose_t : composite_operator<transpose_t> {
-  static constexpr auto op_name = "transpose";
-  template <value X, class A = ints<-2>, class B = ints<-1>>
-  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
-    auto exchange = [](dims const& s, dims const& a, dims const& b) {
-      dims r = s;
-      for (int k = 0; k < s.n; ++k) r[k] = k;
-      if (s.n == 0) return r;
-      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
-      r[i] = j;
-      r[j] = i;
-      return r;
-    };
-    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
-  }
-} transpose{};
 
 } // namespace varve
 
@@ -22499,247 +23078,6 @@ constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = f
 
 } // namespace varve
 
-
-// ---- varve/op/slice.hpp
-namespace varve {
-
-/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
-template <index_t... I>
-inline constexpr ints<I...> range{};
-/// "To the end of the axis", whatever its size.
-inline constexpr index_t end = INT64_MAX;
-
-namespace detail {
-/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
-inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
-  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0], sizes.n);
-  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
-  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
-  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
-  index_t const start = bound(range.n > 0 ? range[0] : 0);
-  index_t const stop = bound(range.n > 1 ? range[1] : end);
-  return dims{a, start, stop < start ? start : stop, step};
-};
-constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
-inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
-} // namespace detail
-
-/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
-template <>
-struct rules<slice_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    dims const& r = at[0];
-    layout l = in;
-    int const a = static_cast<int>(r[0]);
-    l.sizes[a] = detail::slice_count(r);
-    l.strides[a] = in.strides[a] * r[3];
-    l.offset = in.offset + r[1] * in.strides[a];
-    return l;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return slice_backward(g, shape_of(x), op.a);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
-  }
-};
-
-/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
-template <>
-struct rules<slice_backward_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
-    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return bind<slice_t>(op.b)(g);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
-  }
-};
-
-template <value X, class A, class... R>
-constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
-  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
-  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
-}
-template <value G, class S, class R>
-constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
-  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
-}
-
-/// The values at one index of an axis; the axis goes.
-inline constexpr struct select_t : composite_operator<select_t> {
-  static constexpr auto op_name = "select";
-  template <value X, class A, class I>
-  static constexpr auto body(X const& x, A const& axis, I const& index) {
-    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
-      int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
-      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
-      return dims{a, k, k + 1, 1};
-    };
-    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
-    auto without = [](dims const& s, dims const& r) {
-      dims d = s;
-      return d.erase(static_cast<int>(r[0]));
-    };
-    auto part = bind<slice_t>(r)(x);
-    return reshape(part, on_dims(without, shape_of(part), r));
-  }
-} select{};
-
-} // namespace varve
-
-// ---- varve/op/cat.hpp
-namespace varve {
-
-/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
-template <>
-struct rules<cat_t> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
-  static constexpr int arity = 2;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    int const a = static_cast<int>(at[0][0]);
-    dims x = in[0].sizes, y = in[1].sizes;
-    bool fits = x.n == y.n && x.n > 0;
-    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
-    if (!fits) refuse::shapes_do_not_match("cat", x, y);
-    x[a] += y[a];
-    return {promote_types(in[0].type, in[1].type), x};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
-    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const rest{out.data + shift, y.sizes, out.strides};
-    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
-  }
-  /// {axis, start, stop, 1} of the first or second part.
-  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
-    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
-  }
-  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
-    auto f = [](dims const& a, dims const& s, dims const& t) {
-      int const k = static_cast<int>(a[0]);
-      return dims{k, s[k], s[k] + t[k], 1};
-    };
-    return on_dims(f, axis, shape_of(x), shape_of(y));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
-    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
-    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
-  }
-  template <class Op, class N, class X, class Y>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
-    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
-  }
-};
-
-namespace detail {
-template <std::size_t From, std::size_t Count, class A, class T>
-constexpr auto join_range(A const& axis, T const& values) {
-  if constexpr (Count == 1) {
-    return std::get<From>(values);
-  } else {
-    auto x = join_range<From, Count / 2>(axis, values);
-    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
-    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
-                        type_fact(x), type_fact(y));
-    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
-    return bind<cat_t>(a)(to(x, type), to(y, type));
-  }
-}
-/// Joins [from, from + count) of a sequence of values of one type (tensors).
-template <class A, class T>
-auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
-  if (count == 1) return values[from];
-  auto x = join_sequence(axis, values, from, count / 2);
-  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
-  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
-  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
-}
-/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
-template <class T>
-std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
-  std::vector<T> kept;
-  dtype type = dtype_of(values[0]);
-  for (std::size_t k = 0; k < count; ++k) {
-    type = promote_types(type, dtype_of(values[k]));
-    dims const s = to_dims(shape_of(values[k]));
-    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
-  }
-  if (kept.empty()) kept.push_back(values[0]);
-  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
-  return kept;
-}
-/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
-template <class A, class T, std::size_t... K>
-constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
-  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
-    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
-    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
-  } else {
-    return join_range<0, sizeof...(K)>(axis, values);
-  }
-}
-template <class T>
-concept tuple_like = requires { std::tuple_size<T>::value; };
-} // namespace detail
-
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
-template <class X, class A>
-constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
-  else {
-    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
-    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
-    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
-  }
-}
-template <class X>
-constexpr auto cat_t::operator()(X const& values) const {
-  return (*this)(values, varve::axis<0>);
-}
-
-/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
-inline constexpr struct stack_t {
-  template <class X, class A = ints<0>>
-  constexpr auto operator()(X const& values, A const& axis = {}) const {
-    if constexpr (detail::tuple_like<X>) {
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
-      }(std::make_index_sequence<std::tuple_size<X>::value>{});
-    } else {
-      auto wide = values;
-      for (auto& v : wide) v = unsqueeze(v, axis);
-      return cat(wide, axis);
-    }
-  }
-} stack{};
-
-} // namespace varve
 
 // ---- varve/hop/boxed_scan_call.hpp
 /// @file

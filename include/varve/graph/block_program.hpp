@@ -124,6 +124,7 @@ struct block_program {
   list<unsigned char> constants;
   list<meta> arguments, results;
   block_keys keys;
+  bool writes_arguments = false; // and was not planned
 };
 
 /// How calls of one kind are executed; `table` is for those that only tensors know.

@@ -154,9 +154,14 @@ template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
-    program p = plan(better);
-    cut_long_bodies(p);
+    program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+    } else {
+      graph const better = optimize(traced);
+      p = plan(better);
+      cut_long_bodies(p);
+    }
     return static_program<S>(p);
   }
   static constexpr auto value = build();
@@ -171,6 +176,7 @@ using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), F
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
+  static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {

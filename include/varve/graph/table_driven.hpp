@@ -49,6 +49,7 @@ struct static_block_program {
   block_sizes used{};
   /// Bytes of stack.
   index_t workspace = 0;
+  bool writes_arguments = false;
 };
 
 namespace detail {
@@ -71,7 +72,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
   for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
-  r.workspace = p.functions[0].memory;
+  r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
   return r;
 }
 template <block_sizes S, class P>
@@ -90,8 +91,14 @@ struct planned_blocks {
   };
   static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
-    block_program const p = plan_blocks<lane_kernels>(better);
+    block_program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+      p.functions.push_back({});
+    } else {
+      graph const better = optimize(traced);
+      p = plan_blocks<lane_kernels>(better);
+    }
     return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
   }
   static constexpr both value = build();
@@ -145,6 +152,8 @@ private:
 public:
   static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
   static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
+
+  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 
   /// Executes the program; temporaries live on the stack.
   template <int Arguments, int Results>
