@@ -106,6 +106,39 @@ constexpr auto reprojection_rows = [](auto const& p, auto const&) {
   (std::make_integer_sequence<index_t, reprojection_size>{});
 };
 
+/// The log-likelihood of a mixture of Gaussians in `D` dimensions with a Wishart prior, as in ADBench: of each component the logarithm of its weight,
+/// the mean, and the inverse of the covariance's factor (logarithms of the diagonal, then the columns below it); `x` are the points, number by
+/// number. Terms that no parameter changes are left out.
+template <int D>
+struct mixture {
+  static constexpr int below = D * (D - 1) / 2, factor = D + below;
+  static constexpr double gamma = 1, m = 0; // of the prior
+  /// Where the factor's element in this row and column lies.
+  static constexpr int at(int row, int column) { return D + column * (2 * D - column - 1) / 2 + row - column - 1; }
+
+  static constexpr auto log_likelihood = [](auto const& weights, auto const& means, auto const& factors, auto const& x) {
+    namespace vv = varve;
+    return [&]<int... I, int... L>(std::integer_sequence<int, I...>, std::integer_sequence<int, L...>) {
+      auto const column = [](auto const& v) { return vv::unsqueeze(v, vv::axis<1>); }; // a number of each component, the same for all points
+      std::tuple const logarithms{vv::select(factors, vv::axis<1>, vv::axis<I>)...}, under{vv::select(factors, vv::axis<1>, vv::axis<D + L>)...};
+      std::tuple const diagonal{vv::exp(std::get<I>(logarithms))...};
+      std::tuple const centered{(vv::select(x, vv::axis<0>, vv::axis<I>) - column(vv::select(means, vv::axis<1>, vv::axis<I>)))...};
+      auto const row = [&]<int R>(std::integral_constant<int, R>) {
+        return [&]<int... J>(std::integer_sequence<int, J...>) {
+          return ((column(std::get<R>(diagonal)) * std::get<R>(centered)) + ... + (column(std::get<at(R, J) - D>(under)) * std::get<J>(centered)));
+        }
+        (std::make_integer_sequence<int, R>{});
+      };
+      auto const squared = [](auto const& v) { return v * v; };
+      auto const log_determinant = (std::get<I>(logarithms) + ...);
+      auto const densities = column(weights + log_determinant) - 0.5 * (squared(row(std::integral_constant<int, I>{})) + ...);
+      auto const prior = 0.5 * gamma * gamma * ((squared(std::get<I>(diagonal)) + ...) + (squared(std::get<L>(under)) + ...)) - m * log_determinant;
+      return vv::sum(vv::logsumexp(densities, vv::axis<0>) - vv::logsumexp(weights, vv::axis<0>)) + vv::sum(prior);
+    }
+    (std::make_integer_sequence<int, D>{}, std::make_integer_sequence<int, below>{});
+  };
+};
+
 /// An arm: every joint turns around its z axis; then comes a link along z, and a quarter turn around x by `quarter` (-1, 0 or 1), as in arms with
 /// seven joints of their kind.
 struct link {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/call.hpp>
+#include <varve/graph/join.hpp>
 #include <varve/graph/nest.hpp>
 #include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
@@ -17,7 +18,8 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -154,7 +156,8 @@ template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
+    graph better = optimize(traced);
+    join_slices(better);
     program p = plan(better);
     cut_long_bodies(p);
     return static_program<S>(p);
