@@ -270,6 +270,9 @@ private:
 };
 
 /// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g) { return planner(g).run(); }
+constexpr program plan(graph const& g) {
+  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
+  return planner(g).run();
+}
 
 } // namespace varve::loop

@@ -156,10 +156,15 @@ template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph better = optimize(traced);
-    join_slices(better);
-    program p = plan(better);
-    cut_long_bodies(p);
+    program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+    } else {
+      graph better = optimize(traced);
+      join_slices(better);
+      p = plan(better);
+      cut_long_bodies(p);
+    }
     return static_program<S>(p);
   }
   static constexpr auto value = build();
@@ -174,6 +179,7 @@ using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), F
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
+  static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 };
 
 } // namespace varve::loop

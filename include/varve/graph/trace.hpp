@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/tree.hpp>
+#include <varve/graph/functionalize.hpp>
 #include <varve/graph/proxy.hpp>
 
 namespace varve {
@@ -40,7 +41,9 @@ constexpr graph trace_graph(F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  return b.finish();
+  graph const g = b.finish();
+  if (!has_mutation(g)) return g;
+  return detail::functionalized(g);
 }
 
 /// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
