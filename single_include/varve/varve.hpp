@@ -16888,10 +16888,10 @@ inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
-  bool product;
+  bool product, minus;
   /// The buffer already holds a partial result.
   bool accumulate;
   int a, b;
@@ -16899,7 +16899,7 @@ struct sink {
   /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
   int level;
 };
-inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
+inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
 enum class lane : unsigned char { f32, f64, wide };
@@ -17678,7 +17678,8 @@ private:
     int const a = access_of(s.access);
     dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
     block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
-    if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
+    if (s.product && s.minus) out.value = multiplied(block_op::fnma, type(out.value), out.value, slot(s.b), value(type(out.value), place::constant));
+    else if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
     if (s.kind == sink_kind::store) {
       out.value = converted(out.value, t);
       block_value& v = r.values[static_cast<std::size_t>(out.value)];
@@ -18866,7 +18867,8 @@ private:
   }
   template <int S>
   static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
+    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
     else return merge<S>(r, a);
   }
   template <int S>
@@ -19738,6 +19740,23 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
+  list<char> r(u.all.size(), 0);
+  auto is = [&](int i, known k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  bool any = false;
+  for (root const& x : roots)
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, known::neg) && is(resolved[u.args[u.all[i].args]], known::mul)) r[i] = 1, any = true;
+  if (!any) return r;
+  for (instance const& i : u.all)
+    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
+  for (root const& x : roots) {
+    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
+    if (x.product) r[resolved[x.b]] = 0;
+  }
+  return r;
+}
+
 /// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
 constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;
@@ -19893,9 +19912,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
     return all_are;
   };
+  list<char> const negations = detail::subtracted_products(u, roots, resolved, b.vector >= 0); // `acc -= a * b`
+  char const* const negated = negations.data();
+  auto summand = [&](root const& r) { return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a]; };
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
-    if (in.as != instance::form::value) continue;
+    if (in.as != instance::form::value || negated[i]) continue;
     known const what = what_of[in.node];
     if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
@@ -20008,9 +20030,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
-  for (root const& r : roots)
-    if (multiplies(r)) vanish(resolved[r.a]);
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
+  for (root const& r : roots) {
+    if (!multiplies(r)) continue;
+    vanish(summand(r));
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
+  }
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
@@ -20023,7 +20048,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
     s.a = slot[resolved[roots[r].a]];
     if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
+    else if (multiplies(roots[r])) s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0), s.b = factor(summand(roots[r]), 1);
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;

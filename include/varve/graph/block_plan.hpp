@@ -148,7 +148,8 @@ private:
     int const a = access_of(s.access);
     dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
     block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
-    if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
+    if (s.product && s.minus) out.value = multiplied(block_op::fnma, type(out.value), out.value, slot(s.b), value(type(out.value), place::constant));
+    else if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
     if (s.kind == sink_kind::store) {
       out.value = converted(out.value, t);
       block_value& v = r.values[static_cast<std::size_t>(out.value)];
