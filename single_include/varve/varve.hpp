@@ -16905,10 +16905,10 @@ inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
-  bool product;
+  bool product, minus;
   /// The buffer already holds a partial result.
   bool accumulate;
   int a, b;
@@ -16916,7 +16916,7 @@ struct sink {
   /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
   int level;
 };
-inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
+inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
 enum class lane : unsigned char { f32, f64, wide };
@@ -17351,7 +17351,8 @@ private:
     int const a = access_of(s.access);
     dtype const t = p.buffers[accesses[a].buffer].type;
     int v = slot(s.a);
-    if (s.product) v = combined(block_op::mul, type(v), v, slot(s.b));
+    if (s.product && s.minus) v = multiplied(block_op::fnma, type(v), v, slot(s.b), number(type(v), 0));
+    else if (s.product) v = combined(block_op::mul, type(v), v, slot(s.b));
     block_sink out{s.kind, s.kind != sink_kind::store && !s.accumulate, -1, 0, a, -1};
     if (s.kind == sink_kind::store) {
       v = converted(v, t);
@@ -17971,6 +17972,23 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
+  list<char> r(u.all.size(), 0);
+  auto is = [&](int i, known k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  bool any = false;
+  for (root const& x : roots)
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, known::neg) && is(resolved[u.args[u.all[i].args]], known::mul)) r[i] = 1, any = true;
+  if (!any) return r;
+  for (instance const& i : u.all)
+    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
+  for (root const& x : roots) {
+    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
+    if (x.product) r[resolved[x.b]] = 0;
+  }
+  return r;
+}
+
 /// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
 constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;
@@ -18197,9 +18215,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
     return all_are;
   };
+  list<char> const negations = detail::subtracted_products(u, roots, resolved, b.vector >= 0); // `acc -= a * b`
+  char const* const negated = negations.data();
+  auto summand = [&](root const& r) { return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a]; };
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
-    if (in.as != instance::form::value) continue;
+    if (in.as != instance::form::value || negated[i]) continue;
     known const what = what_of[in.node];
     if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
@@ -18312,9 +18333,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
-  for (root const& r : roots)
-    if (multiplies(r)) vanish(resolved[r.a]);
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
+  for (root const& r : roots) {
+    if (!multiplies(r)) continue;
+    vanish(summand(r));
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
+  }
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
@@ -18327,7 +18351,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
     s.a = slot[resolved[roots[r].a]];
     if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
+    else if (multiplies(roots[r])) s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0), s.b = factor(summand(roots[r]), 1);
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;
@@ -20118,6 +20142,168 @@ VARVE_INLINE void call(auto const& mem) {
 
 } // namespace varve::loop
 
+// ---- varve/graph/dce.hpp
+namespace varve {
+
+/// Which nodes a result depends on; placeholders and mutations count as such.
+constexpr list<char> live_nodes(graph const& g) {
+  list<char> marks(g.nodes.size(), 0);
+  char* const live = marks.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  int const* const edges = g.edges.data();
+  node const* const nodes = g.nodes.data();
+  for (int r : g.results) live[r] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+  }
+  return marks;
+}
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/join.hpp
+namespace varve {
+namespace detail {
+
+/// State of `join_slices`.
+struct slice_joiner {
+  struct part {
+    index_t start, stop;
+    int value;               // in the new graph
+    op_handle const* handle; // of the `slice_backward`
+    attributes at;
+  };
+  graph const& g;
+  op_handle const* cat;
+  rewriter w;
+  list<known> what;
+  list<char> inner{}; // an addition that is a term of another one and nothing else
+
+  constexpr slice_joiner(graph const& graph_, op_handle const* cat_) : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
+    list<int> uses(g.nodes.size(), 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
+    inner.assign(g.nodes.size(), 0);
+    for (std::size_t n = 0; n < what.size(); ++n)
+      for (int k = 0; what[n] == known::add && k < 2; ++k)
+        if (int const o = operand(static_cast<int>(n), k); what[o] == known::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
+  }
+  constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
+  constexpr int together(list<part> const& parts, std::size_t first, std::size_t last, int axis) {
+    if (last - first == 1) return parts[first].value;
+    std::size_t const middle = first + (last - first) / 2;
+    int const in[] = {together(parts, first, middle, axis), together(parts, middle, last, axis)};
+    node joined;
+    joined.op = cat, joined.at = attributes(dims{axis}), joined.count = 2;
+    joined.out = w.to.nodes[in[0]].out;
+    joined.out.sizes[axis] += w.to.nodes[in[1]].out.sizes[axis];
+    return w.append(joined, in);
+  }
+  /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
+  constexpr bool terms(int n, list<int>& to) const {
+    bool chain = true;
+    list<int> todo(1, n);
+    while (!todo.empty()) { // outermost first
+      int const m = todo.back();
+      todo.pop_back();
+      if (m != n && !inner[m]) {
+        to.push_back(m);
+        continue;
+      }
+      int const a = operand(m, 0), b = operand(m, 1);
+      chain = chain && !(inner[a] && inner[b]);
+      todo.push_back(inner[b] ? b : a), todo.push_back(inner[b] ? a : b);
+    }
+    for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
+    return chain;
+  }
+  /// The sum `n` written anew; -1 when nothing in it is to be joined.
+  constexpr int sum(int n) {
+    list<int> all;
+    bool const chain = terms(n, all);
+    list<part> parts;
+    int other = -1, axis = -1; // the one term that is no slice; the axis of the slices
+    for (int m : all) {
+      node const& nd = g.nodes[m];
+      bool const slice = what[m] == known::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
+      if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
+      if (!slice) other = w.now[m];
+      else axis = static_cast<int>(nd.at[1][0]), parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
+    }
+    for (std::size_t k = 1; k < parts.size(); ++k) // they come nearly sorted; equal ones keep their order
+      for (std::size_t q = k; q > 0 && parts[q].start < parts[q - 1].start; --q) std::swap(parts[q], parts[q - 1]);
+    bool neighbours = false;
+    int equal = 1;
+    for (std::size_t k = 1; k < parts.size(); ++k) {
+      bool const same = parts[k].start == parts[k - 1].start && parts[k].stop == parts[k - 1].stop;
+      equal = same ? equal + 1 : 1;
+      if (same ? other >= 0 || (equal > 2 && !chain) : parts[k].start < parts[k - 1].stop) return -1;
+      neighbours = neighbours || parts[k].start == parts[k - 1].stop;
+    }
+    if (!neighbours) return -1;
+    list<part> apart; // several terms of one slice are added up
+    for (part const& x : parts) {
+      if (apart.empty() || apart.back().start != x.start) {
+        apart.push_back(x);
+        continue;
+      }
+      int const in[] = {apart.back().value, x.value};
+      node added = g.nodes[n];
+      added.out = w.to.nodes[x.value].out;
+      apart.back().value = w.append(added, in);
+    }
+    parts = apart;
+    int total = other;
+    for (std::size_t first = 0, last = 0; first < parts.size(); first = last) {
+      for (last = first + 1; last < parts.size() && parts[last].start == parts[last - 1].stop;) ++last;
+      int value = together(parts, first, last, axis);
+      if (parts[first].start > 0 || parts[last - 1].stop < g.nodes[n].out.sizes[axis]) {
+        node slice;
+        slice.op = parts[first].handle, slice.out = g.nodes[n].out, slice.count = 1;
+        slice.at = attributes(parts[first].at[0], dims{axis, parts[first].start, parts[last - 1].stop, 1});
+        value = w.append(slice, &value);
+      }
+      int const in[] = {total, value};
+      total = total < 0 ? value : w.append(g.nodes[n], in);
+    }
+    return total;
+  }
+  constexpr graph run() {
+    return w.run(
+        [&](int n) {
+          int const joined = what[n] == known::add && !inner[n] ? sum(n) : -1;
+          return joined >= 0 ? joined : w.copy(g.nodes[n]);
+        },
+        [] {});
+  }
+};
+} // namespace detail
+
+/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together by `cat`: the gradient of a
+/// function that takes its argument apart is then written once. Nothing but the sign of a zero may change: each element is that of one slice, whose
+/// terms are added in their order, and zeros were added to it. One visit per node; none where the graph has no such sum. A template, so that units
+/// which do not fuse know nothing of `cat`.
+template <class Cat = cat_t, class Backward = slice_backward_t>
+constexpr void join_slices(graph& g) {
+  int slices = 0;
+  for (node const& n : g.nodes) slices += n.op == &handle<Backward>;
+  if (slices < 2) return;
+  graph const joined = detail::slice_joiner(g, &handle<Cat>).run();
+  g = dce(joined);
+}
+
+} // namespace varve
+
 // ---- varve/graph/block.hpp
 /// @file
 /// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
@@ -20486,7 +20672,8 @@ private:
   }
   template <int S>
   static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
+    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
     else return merge<S>(r, a);
   }
   template <int S>
@@ -20509,34 +20696,6 @@ private:
 };
 
 } // namespace varve::loop
-
-// ---- varve/graph/dce.hpp
-namespace varve {
-
-/// Which nodes a result depends on; placeholders and mutations count as such.
-constexpr list<char> live_nodes(graph const& g) {
-  list<char> marks(g.nodes.size(), 0);
-  char* const live = marks.data(); // plain pointers: each call saved is saved a thousand times in the compiler
-  int const* const edges = g.edges.data();
-  node const* const nodes = g.nodes.data();
-  for (int r : g.results) live[r] = 1;
-  for (std::size_t n = g.nodes.size(); n-- > 0;) {
-    node const& nd = nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
-  }
-  return marks;
-}
-
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
-constexpr graph dce(graph const& g) {
-  list<char> const live = live_nodes(g);
-  rewriter w(g);
-  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
-}
-
-} // namespace varve
 
 // ---- varve/graph/cse.hpp
 namespace varve {
@@ -20898,7 +21057,8 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -21039,7 +21199,8 @@ struct built {
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
     } else {
-      graph const better = optimize(traced);
+      graph better = optimize(traced);
+      join_slices(better);
       p = plan(better);
       cut_long_bodies(p);
     }

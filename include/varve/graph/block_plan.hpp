@@ -171,7 +171,8 @@ private:
     int const a = access_of(s.access);
     dtype const t = p.buffers[accesses[a].buffer].type;
     int v = slot(s.a);
-    if (s.product) v = combined(block_op::mul, type(v), v, slot(s.b));
+    if (s.product && s.minus) v = multiplied(block_op::fnma, type(v), v, slot(s.b), number(type(v), 0));
+    else if (s.product) v = combined(block_op::mul, type(v), v, slot(s.b));
     block_sink out{s.kind, s.kind != sink_kind::store && !s.accumulate, -1, 0, a, -1};
     if (s.kind == sink_kind::store) {
       v = converted(v, t);

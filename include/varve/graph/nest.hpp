@@ -227,7 +227,8 @@ private:
   }
   template <int S>
   static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
+    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
     else return merge<S>(r, a);
   }
   template <int S>

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/call.hpp>
+#include <varve/graph/join.hpp>
 #include <varve/graph/nest.hpp>
 #include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
@@ -17,7 +18,8 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -158,7 +160,8 @@ struct built {
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
     } else {
-      graph const better = optimize(traced);
+      graph better = optimize(traced);
+      join_slices(better);
       p = plan(better);
       cut_long_bodies(p);
     }
