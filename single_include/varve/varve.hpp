@@ -22322,7 +22322,8 @@ struct planned_blocks {
       p.writes_arguments = true; // refused where the message is short
       p.functions.push_back({});
     } else {
-      graph const better = optimize(traced);
+      graph better = optimize(traced);
+      join_slices(better);
       p = plan_blocks<lane_kernels>(better);
     }
     return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};

@@ -4,6 +4,7 @@
 #include <varve/graph/block_graph_run.hpp>
 #include <varve/graph/block_kernel.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/join.hpp>
 
 /// @file
 /// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
@@ -96,7 +97,8 @@ struct planned_blocks {
       p.writes_arguments = true; // refused where the message is short
       p.functions.push_back({});
     } else {
-      graph const better = optimize(traced);
+      graph better = optimize(traced);
+      join_slices(better);
       p = plan_blocks<lane_kernels>(better);
     }
     return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
