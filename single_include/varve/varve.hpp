@@ -12720,22 +12720,27 @@ public:
       T const copy = x; // may lie in this list
       reserve(room_ ? 2 * room_ : 16);
       put(copy);
+    } else if constexpr (plain) {
+      data_[size_++] = x; // not by `put`: each call saved is saved a thousand times in the compiler
     } else {
       put(x);
     }
   }
   constexpr void pop_back() {
     --size_;
-    if constexpr (!plain) std::destroy_at(data_ + size_);
+    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + size_);
   }
   constexpr void clear() {
-    if constexpr (plain) size_ = 0;
+    if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
     else while (size_) pop_back();
   }
   constexpr void assign(std::size_t n, T const& x) {
     clear();
     reserve(n);
-    while (size_ < n) put(x);
+    if constexpr (plain)
+      while (size_ < n) data_[size_++] = x;
+    else
+      while (size_ < n) put(x);
   }
   constexpr void resize(std::size_t n) {
     while (size_ > n) pop_back();
@@ -16753,17 +16758,19 @@ constexpr known identify(op_handle const& op) {
 
 /// `identify` for every node of a graph, each distinct operator looked up once.
 constexpr list<known> identify(graph const& g) {
-  list<op_handle const*> seen;
-  list<known> what, all;
+  struct entry {
+    op_handle const* op;
+    known what;
+  };
+  list<entry> seen;
+  list<known> all;
   all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) {
-    std::size_t k = 0;
-    while (k < seen.size() && seen[k] != n.op) ++k;
-    if (k == seen.size()) {
-      seen.push_back(n.op);
-      what.push_back(identify(*n.op));
-    }
-    all.push_back(what[k] == known::constant && is_array_constant(n) ? known::data : what[k]);
+  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
+    entry const *k = seen.data(), *const end = k + seen.size();
+    while (k != end && k->op != n.op) ++k;
+    known const what = k != end ? k->what : identify(*n.op);
+    if (k == end) seen.push_back({n.op, what});
+    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
   }
   return all;
 }
@@ -16882,9 +16889,10 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
-  int node; // of the graph
+  int node;   // of the graph
+  bool apart; // its kernel is called, not inlined
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
@@ -17014,9 +17022,10 @@ private:
 
 } // namespace varve::loop
 
-// ---- varve/graph/block_body.hpp
+// ---- varve/graph/block_program.hpp
 /// @file
-/// A loop nest of a program made ready to run block by block: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache.
+/// A planned graph as tables that `block_run.hpp` walks through: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache. All of it is
+/// plain data, made by `block_plan.hpp` at run time or by the compiler; kernels are numbers until the tables are linked.
 namespace varve::loop {
 
 /// How the addresses of an access go through one block.
@@ -17032,618 +17041,273 @@ struct block_access {
   bool once;
 };
 
-/// Where the elements of one block of a value are.
-struct block_value {
-  enum class place : unsigned char { memory, scratch, constant } where;
-  dtype type;
-  int access = -1;   // memory: where it is read from, or written to; scratch: where it is copied from
-  index_t byte = 0;  // in the scratch memory or among the constants, per element of a block
-  double number = 0; // of a constant
+/// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte` bytes in per element of a block.
+struct block_place {
+  int access;
+  int byte;
 };
 
-/// One kernel call per block, or the copying of elements that do not follow one another (`copy`), or an affine function of the loop indices (`index`).
+/// One kernel call per block; or the copying of elements that do not follow one another (`copy`), an affine function of the loop indices (`index`), or a number (`fill`).
 struct block_step {
-  enum class kind : unsigned char { call, copy, index } what;
-  kernel::loop f;
-  int out;
+  enum class kind : unsigned char { call, copy, index, fill } what;
+  dtype type;
+  /// The first block is all there is to do.
+  bool once;
+  int kernel; // of `call`
+  int out;    // places
   int access; // of `copy` and `index`
   int count;
   int in[4];
+  double value; // of `fill`
 };
 
-/// What is left behind of a block: written by the step that computes it (`value` is -1), stored, or folded into memory.
+/// What is left behind of a block: written by the step that computes it (`from` is -1), stored, or folded into memory.
 struct block_sink {
   sink_kind kind;
-  int value;
-  int access;
   bool clear; // the memory holds nothing yet
-  kernel::detail::reducer fold;
+  int from;   // a place
+  int itemsize;
+  int access;
+  int fold;
 };
 
 /// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at a time.
 struct block_body {
-  int rank = 0, tile = 0;
-  index_t extent[max_rank]{};
-  index_t chunk = 1, inner = 1; // `inner`: elements in one round
-  index_t block = 0;            // elements that a block has room for
-  index_t scratch = 0;          // bytes, with the table of addresses in front
-  std::vector<block_access> accesses;
-  std::vector<block_value> values;
-  std::vector<block_step> steps;
-  std::vector<block_sink> sinks;
-  tensor constants; // blocks of equal elements
+  int rank, tile;
+  index_t extent[max_rank];
+  index_t chunk, inner; // `inner`: elements in one round
+  index_t block;        // elements that a block has room for
+  index_t scratch;      // bytes, with the table of addresses in front
+  int access_first;
+  int place_first, memory_count, place_count; // those in memory come first
+  int step_first, step_count;
+  int sink_first, sink_count;
 };
 
-/// Calls `f(first element in the block, address relative to the block's, elements)` for each row of a block of `chunk` rounds.
-template <class F>
-void for_each_row(block_body const& b, index_t chunk, block_access const& a, F const& f) {
-  int const last = b.rank - 1;
-  auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
-  index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
-  index_t i[max_rank]{}, at = 0;
-  for (index_t k = 0; k < rows; ++k) {
-    f(k * row, at, row);
-    for (int l = last - 1; l >= b.tile; --l) {
-      at += a.stride[l];
-      if (++i[l] < extent(l)) break;
-      at -= a.stride[l] * i[l];
-      i[l] = 0;
-    }
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/transpose.hpp
-/// @file
-/// Loads of records: arrays whose elements are short rows.
-namespace varve::loop {
-
-/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
-template <class T>
-inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
-
-namespace detail {
-template <class T, int Bytes>
-struct native {
-  typedef T type __attribute__((vector_size(Bytes)));
-};
-/// One vector after the other.
-template <class V, int... I>
-VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
-}
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
-template <int Bytes>
-VARVE_INLINE auto pieces(float const* p, index_t step) {
-  using V = typename native<float, Bytes>::type;
-  if constexpr (Bytes == 16) {
-    V r;
-    std::memcpy(&r, p, sizeof r);
-    return r;
-#if VARVE_USE_XSIMD && defined(__AVX__)
-  } else if constexpr (Bytes == 32) {
-    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-#endif
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  } else if constexpr (Bytes == 64) {
-    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
-#endif
-  } else {
-    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
-  }
-}
-/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
-template <int High, int Group, class T, class V, int... I>
-VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  constexpr int n = fields_at_once<T>, all = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
-}
-} // namespace detail
-
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
-template <class T>
-VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
-  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
-  using V = typename detail::native<T, bytes>::type;
-  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
-  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
-  V r[n];
-#pragma GCC unroll 4
-  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
-  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
-  if constexpr (n == 2) {
-    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
-  } else {
-    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
-    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
-    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
-    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/emit.hpp
-/// @file
-/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
-/// `P` is a type with `static constexpr auto value`, a `static_program`.
-namespace varve::loop {
-
-/// Addresses of arguments, results and the arena while a program runs.
-template <int Arguments, int Results>
-struct memory {
-  void const* argument[Arguments ? Arguments : 1];
-  void* result[Results ? Results : 1];
-  std::byte* arena;
+/// A call with loops of its own.
+struct block_call {
+  call_info info;
+  int callee;
 };
 
-/// The elements of a constant of program `P`, with their type: read-only data of the executable.
-template <class P, int Buffer>
-struct table {
-  static constexpr buffer b = P::value.buffers[Buffer];
-  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
-  constexpr table() : elements{} {
-    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
-  }
-};
-template <class P, int Buffer>
-alignas(64) inline constexpr table<P, Buffer> table_of{};
-
-/// First element of a buffer, with its type.
-template <class P, int Buffer>
-VARVE_INLINE auto* address(auto const& mem) {
-  constexpr buffer b = P::value.buffers[Buffer];
-  using T = type_of<b.type>;
-  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
-  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
-  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
-  else return reinterpret_cast<T*>(mem.arena + b.number);
-}
-
-/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
-template <int Live, int First = 0>
-struct lanes_in_use {
-  static constexpr int live = Live, first = First;
+/// A function of the graph: its buffers, its stages, and bytes of memory, those of the functions it calls included. Its number is that of its region.
+struct block_function {
+  int buffer_first, buffer_count;
+  int stage_first, stage_count;
+  index_t workspace;
+  index_t addresses; // bytes: of buffers, and what is handed to functions
+  index_t memory;
 };
 
-namespace detail {
-template <class P, int A, std::size_t... L>
-VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
-  constexpr access a = P::value.accesses[A];
-  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
-}
-template <class P, int A>
-VARVE_INLINE index_t position(index_t const* i) {
-  return position<P, A>(i, std::make_index_sequence<max_rank>{});
-}
-
-/// Elements `p[0], p[Stride], ...` as a value of the lane type.
-template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_lanes(T const* p) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    return static_cast<V>(*p);
-  } else if constexpr (Stride == 0) {
-    return V(static_cast<E>(*p));
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
-    else return kernel::load_first(p, M::live);
-  } else {
-    alignas(64) E all[kernel::lanes<E>]{};
-    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
-    return kernel::load(all);
-  }
-}
-
-template <class T, class E>
-VARVE_INLINE T narrow(E x) {
-  if constexpr (std::is_same_v<T, bool>) return x != 0;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
-  else return static_cast<T>(x);
-}
-template <class M, index_t Stride, class T, class V>
-VARVE_INLINE void store_lanes(T* p, V const& v) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
-    else kernel::store_first(p, M::live, v);
-  } else {
-    alignas(64) E all[kernel::lanes<E>];
-    kernel::store(all, v);
-    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
-  }
-}
-
-/// 0, 1, 2, ... times `step`.
-template <class V>
-VARVE_INLINE V ramp(kernel::element_t<V> step) {
-  using E = kernel::element_t<V>;
-  if constexpr (kernel::is_batch<V>) {
-    alignas(64) E all[kernel::lanes<E>];
-    for (int l = 0; l < static_cast<int>(kernel::lanes<E>); ++l) all[l] = static_cast<E>(l) * step;
-    return kernel::load(all);
-  } else {
-    return V(0);
-  }
-}
-
-template <class V>
-VARVE_INLINE V pick_greatest(V const& a, V const& b) {
-  if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
-  else return a > b || a != a ? a : b;
-}
-template <class V>
-VARVE_INLINE V pick_least(V const& a, V const& b) {
-  if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
-  else return a < b || a != a ? a : b;
-}
-template <class V>
-VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
-  if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
-  else return a * b + c;
-}
-/// c - a * b
-template <class V>
-VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
-  if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
-  else return c - a * b;
-}
-/// Rounds a double to the dtype it stands for.
-template <dtype D>
-VARVE_INLINE double rounded(double x) {
-  if constexpr (D == dtype::float64) return x;
-  else return static_cast<double>(narrow<type_of<D>>(x));
-}
-template <dtype To, dtype From, class V>
-VARVE_INLINE V converted(V const& x) {
-  using E = kernel::element_t<V>;
-  if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
-    return x;
-  } else if constexpr (To == dtype::bool_) {
-    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
-    else return x != 0 ? E(1) : E(0);
-  } else if constexpr (kernel::is_batch<V>) {
-    if constexpr (To == dtype::float64) return x;
-    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
-  } else {
-    return static_cast<E>(narrow<type_of<To>>(x));
-  }
-}
-} // namespace detail
-
-namespace detail {
-/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
-template <class V>
-VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
-  return slot >= 0 ? now[slot] : fixed[~slot];
-}
-/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
-template <step_kind Kind, class V>
-VARVE_INLINE V arithmetic(V const& a, V const& b) {
-#if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
-  if constexpr (kernel::is_batch<V>) {
-    if constexpr (Kind == step_kind::add) return V(a.data + b.data);
-    else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
-    else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
-    else return V(a.data / b.data);
-  } else
-#endif
-  {
-    if constexpr (Kind == step_kind::add) return a + b;
-    else if constexpr (Kind == step_kind::sub) return a - b;
-    else if constexpr (Kind == step_kind::mul) return a * b;
-    else return a / b;
-  }
-}
-/// The kernel of an operator on the lane type.
-template <class V>
-constexpr auto kernel_of(op_handle const& op) {
-  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
-  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
-  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
-  else return op.simd_f64;
-}
-/// Operand `K` of a step with many.
-template <class P, int S, int K, class V>
-VARVE_INLINE V const& term(V const* fixed, V const* now) {
-  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
-  if constexpr (slot >= 0) return now[slot];
-  else return fixed[~slot];
-}
-/// An operator by its lane kernel.
-template <class P, int S, class V, int... K>
-VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
-  constexpr step s = P::value.steps[S];
-  if constexpr (s.wide && s.from == dtype::float32) {
-    constexpr auto k = s.op->lane_f32;
-    float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
-    return k(a);
-  } else {
-    constexpr auto k = kernel_of<V>(*s.op);
-    V const a[] = {term<P, S, K>(fixed, now)..., V(kernel::element_t<V>(0))};
-    if constexpr (s.wide) return rounded<s.type>(k(a));
-    else return k(a);
-  }
-}
-/// One of many terms goes to one of two partial results: half the latency.
-template <step_kind Kind, int K, class V>
-VARVE_INLINE void take(V* r, V const& x) {
-  if constexpr (K < 2) r[K] = x;
-  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
-  else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
-  else r[K % 2] = pick_least(r[K % 2], x);
-}
-template <int K, class V>
-VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
-  if constexpr (K < 2) r[K] = a * b;
-  else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
-}
-template <class P, int S, class V, int... K>
-VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
-  constexpr step_kind kind = P::value.steps[S].kind;
-  V r[2];
-  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
-  else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
-  if constexpr (sizeof...(K) > 1) {
-    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
-    else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
-    else return pick_least(r[0], r[1]);
-  } else {
-    return r[0];
-  }
-}
-} // namespace detail
-
-/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
-template <class P, int S, int Slot, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
-  constexpr step s = P::value.steps[S];
-  using E = kernel::element_t<V>;
-  if constexpr (s.kind == step_kind::none) {
-  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
-    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
-  } else if constexpr (s.kind == step_kind::fma) {
-    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::fnma) {
-    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
-    now[Slot] = k(a);
-  } else if constexpr (s.kind == step_kind::op) {
-    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
-  } else if constexpr (s.kind == step_kind::load) {
-    constexpr access a = P::value.accesses[s.access];
-    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
-  } else if constexpr (s.kind == step_kind::records) {
-    constexpr access a = P::value.accesses[s.access];
-    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-    load_fields<E>(p, a.stride[Vector], now + Slot);
-  } else if constexpr (s.kind == step_kind::index) {
-    constexpr access a = P::value.accesses[s.access];
-    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
-    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
-    if constexpr (s.count == 0) now[Slot] = x;
-    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
-    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
-  } else if constexpr (s.kind == step_kind::constant) {
-    now[Slot] = V(static_cast<E>(s.value));
-  } else if constexpr (s.kind == step_kind::convert) {
-    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
-  } else {
-    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/block_kernel.hpp
-/// @file
-/// The arithmetic that planning makes of operators, as kernels over blocks of elements. Operators themselves bring their own kernels (`op_table::pointwise`).
-/// All is templates, so that a program which runs no graph contains none of it.
-namespace varve::loop {
-
-/// What a block is combined by.
+/// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-namespace detail {
-template <block_op Op>
-struct block_functor {
-  template <class V>
-  VARVE_INLINE V operator()(V const& a, V const& b) const
-    requires(Op <= block_op::least)
-  {
-    if constexpr (Op == block_op::add) return kernel::add(a, b);
-    else if constexpr (Op == block_op::sub) return kernel::sub(a, b);
-    else if constexpr (Op == block_op::mul) return kernel::mul(a, b);
-    else if constexpr (Op == block_op::greatest) return kernel::maximum(a, b);
-    else return kernel::minimum(a, b);
-  }
-  template <class V>
-  VARVE_INLINE bool operator()(V const& a, V const& b) const
-    requires(Op == block_op::equal)
-  {
-    return a == b;
-  }
-  template <class V>
-  VARVE_INLINE V operator()(V const& a, V const& b, V const& c) const
-    requires(Op == block_op::fma || Op == block_op::fnma)
-  {
-    if constexpr (Op == block_op::fma) return detail::multiply_add(a, b, c);
-    else return detail::subtract_product(a, b, c);
-  }
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`.
+struct kernel_key {
+  enum class kind : unsigned char { op, arithmetic, convert } what;
+  block_op arithmetic;
+  dtype type, from;
+  op_handle const* op;
 };
-template <block_op Op, class T>
-constexpr kernel::loop block_kernel() {
-  if constexpr (Op == block_op::fma || Op == block_op::fnma) {
-    if constexpr (std::is_floating_point_v<T>) return &kernel::contiguous<T, T, block_functor<Op>, 3>;
-    else return nullptr;
-  } else if constexpr (Op == block_op::equal) {
-    if constexpr (std::is_same_v<T, std::int64_t>) return &kernel::contiguous<bool, T, block_functor<Op>, 2>;
-    else return nullptr;
-  } else {
-    return &kernel::contiguous<T, T, block_functor<Op>, 2>;
-  }
-}
-} // namespace detail
+/// Names how blocks of dtype `type` are folded into memory.
+struct fold_key {
+  sink_kind kind;
+  dtype type;
+};
+/// Names what executes a call: results of `type`, where it matters with indices or operands of `other`.
+struct callee_key {
+  known what;
+  dtype type, other;
+  op_handle const* op;
+};
 
-/// The kernel of `op` on blocks of dtype `t`. `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
-template <class = void>
-VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
-  return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
-    switch (op) {
-    case block_op::add: return detail::block_kernel<block_op::add, T>();
-    case block_op::sub: return detail::block_kernel<block_op::sub, T>();
-    case block_op::mul: return detail::block_kernel<block_op::mul, T>();
-    case block_op::greatest: return detail::block_kernel<block_op::greatest, T>();
-    case block_op::least: return detail::block_kernel<block_op::least, T>();
-    case block_op::fma: return detail::block_kernel<block_op::fma, T>();
-    case block_op::fnma: return detail::block_kernel<block_op::fnma, T>();
-    default: return detail::block_kernel<block_op::equal, T>();
-    }
-  });
-}
+/// The names that linking turns into pointers, each once.
+struct block_keys {
+  list<kernel_key> kernels;
+  list<fold_key> folds;
+  list<callee_key> callees;
+};
 
-/// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
-template <class = void>
-VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
-  return on_dtype(t, "fuse", [kind]<class T>() {
-    if (kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
-    if (kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
-    return kernel::detail::make_reducer<kernel::sum_fold, T>();
-  });
-}
+/// The tables while they are being made.
+struct block_program {
+  list<buffer> buffers;
+  list<int> slots;
+  list<stage> stages;
+  list<block_call> calls;
+  list<block_body> bodies;
+  list<block_access> accesses;
+  list<block_place> places;
+  list<block_step> steps;
+  list<block_sink> sinks;
+  list<block_function> functions;
+  list<unsigned char> constants;
+  list<meta> arguments, results;
+  block_keys keys;
+  bool writes_arguments = false; // and was not planned
+};
 
-/// Fills `n` elements of dtype `t` with a number.
-template <class = void>
-VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
-  on_dtype(t, "fuse", [&]<class T>() {
-    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
-  });
-}
+/// How calls of one kind are executed; `table` is for those that only tensors know.
+struct block_callee {
+  void (*run)(block_callee const&, call_info const&, std::byte* const* in, std::byte* out);
+  void const* table;
+};
+
+/// Linked tables of either form, to run.
+struct block_view {
+  buffer const* buffers;
+  int const* slots;
+  stage const* stages;
+  block_call const* calls;
+  block_body const* bodies;
+  block_access const* accesses;
+  block_place const* places;
+  block_step const* steps;
+  block_sink const* sinks;
+  block_function const* functions;
+  unsigned char const* constants;
+  kernel::loop const* kernels;
+  kernel::detail::reducer const* folds;
+  block_callee const* callees;
+};
 
 } // namespace varve::loop
 
 // ---- varve/graph/block_plan.hpp
 namespace varve::loop {
 
-/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here, and operators compute by the very kernels that tensors use.
-/// Errors: `missing_rule` when an operator is not known for tensors. Work is linear in the steps. (A template only to cost nothing unless used.)
-template <class = void>
+/// An operator as a kernel over blocks: operands are converted to `computes`, the result has `gives`.
+struct block_operation {
+  int kernel;
+  dtype computes, gives;
+};
+
+/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
+template <class Kernels>
 class block_planner {
 public:
-  static block_body plan(program const& p, body const& b) {
-    for (index_t room = most_elements;; room /= 2) {
-      block_planner planner(p, b, room);
-      planner.build();
-      if (planner.r.scratch <= most_bytes || room <= 64) return std::move(planner.r);
-    }
+  /// Appends the tables of body `b` to `r`.
+  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r) {
+    block_planner first(p, b, kernels, r, most_elements);
+    first.build();
+    if (first.made.scratch <= most_bytes || first.made.block <= least_elements) return first.leave_tables();
+    index_t room = most_elements; // as many elements as the first cache has room for
+    while (room > least_elements && first.bytes_for(room) > most_bytes) room /= 2;
+    block_planner again(p, b, kernels, r, room);
+    again.build();
+    again.leave_tables();
   }
 
 private:
-  static constexpr index_t most_elements = 512, most_bytes = 16384;
-  using place = block_value::place;
+  static constexpr index_t most_elements = 512, least_elements = 64, most_bytes = 16384;
+  static constexpr int few_constants = 8;
+  /// One block of a value while it is not known where it will be.
+  struct block_value {
+    dtype type;
+    int access;    // >= 0: read from or written to memory
+    bool lasts;    // made in the first block and kept for all
+    bool constant;
+    int last;      // step that uses it last, -1: none
+    int place;
+  };
   program const& p;
   body const& b;
-  block_body r;
+  Kernels& kernels;
+  block_program& r;
+  block_body made{};
   int order[max_rank]{};
-  std::vector<int> fixed, now;
+  index_t slot_bytes = 0;
+  list<int> fixed{}, now{};
+  list<block_access> accesses{};
+  list<block_value> values{};
+  list<block_place> places{};
+  list<block_step> steps{}, kept{};
+  list<block_sink> sinks{};
 
-  block_planner(program const& program_, body const& body_, index_t room) : p(program_), b(body_) {
-    r.rank = b.rank;
+  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room) : p(program_), b(body_), kernels(kernels_), r(r_) {
+    made.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
     int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) move_last(order + b.vector, order + last);
-    for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
-    if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last])
+      for (int l = b.vector; l < last; ++l) std::swap(order[l], order[l + 1]);
+    for (int l = 0; l < b.rank; ++l) made.extent[l] = b.extent[order[l]];
+    if (b.rank == 0) made.rank = 1, made.extent[0] = 1;
     index_t volume = 1;
-    for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
+    for (int l = 0; l < made.rank; ++l) volume *= made.extent[l];
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
-    r.tile = r.rank - 1;
-    while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
-    r.chunk = r.inner ? room / r.inner : 1;
-    if (r.chunk > r.extent[r.tile]) r.chunk = r.extent[r.tile];
-    if (r.chunk < 1) r.chunk = 1;
-    r.block = (r.chunk * r.inner + 15) / 16 * 16;
+    made.tile = made.rank - 1, made.inner = 1;
+    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
+    made.chunk = made.inner ? room / made.inner : 1;
+    if (made.chunk > made.extent[made.tile]) made.chunk = made.extent[made.tile];
+    if (made.chunk < 1) made.chunk = 1;
+    made.block = (made.chunk * made.inner + 15) / 16 * 16;
   }
 
-  static void move_last(int* from, int* to) {
-    for (; from < to; ++from) std::swap(from[0], from[1]);
-  }
-  int access_of(int number) {
+  constexpr int access_of(int number) {
     access const& from = p.accesses[number];
     block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
     for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
-    int l = r.rank - 1;
+    int l = made.rank - 1;
     index_t adjacent = 1;
-    for (; l >= r.tile && (a.stride[l] == adjacent || (l == r.tile ? r.chunk : r.extent[l]) == 1); --l) adjacent *= r.extent[l];
-    a.all = l < r.tile;
+    for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l) adjacent *= made.extent[l];
+    a.all = l < made.tile;
     bool repeats = true;
-    for (int k = r.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
-    a.period = a.all ? r.chunk * r.inner : repeats ? adjacent : 0;
-    for (int k = 0; k <= r.tile; ++k) a.once = a.once && (a.stride[k] == 0 || r.extent[k] == 1);
-    r.accesses.push_back(a);
-    return static_cast<int>(r.accesses.size()) - 1;
+    for (int k = made.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    a.period = a.all ? made.chunk * made.inner : repeats ? adjacent : 0;
+    for (int k = 0; k <= made.tile; ++k) a.once = a.once && (a.stride[k] == 0 || made.extent[k] == 1);
+    accesses.push_back(a);
+    return static_cast<int>(accesses.size()) - 1;
   }
-  int value(dtype t, place where, int access = -1, double number = 0) {
-    r.values.push_back({where, t, access, 0, number});
-    return static_cast<int>(r.values.size()) - 1;
+  constexpr int value(dtype t, int access = -1, bool lasts = false, bool constant = false) {
+    values.push_back({t, access, lasts, constant, -1, -1});
+    return static_cast<int>(values.size()) - 1;
   }
-  dtype type(int v) const { return r.values[static_cast<std::size_t>(v)].type; }
+  constexpr dtype type(int v) const { return values[v].type; }
+  constexpr int number(dtype t, double x) {
+    int const v = value(t, -1, false, true);
+    steps.push_back({block_step::kind::fill, t, false, -1, v, -1, 0, {}, x});
+    return v;
+  }
   template <class... In>
-  int call(kernel::loop f, dtype out, In... in) {
-    int const v = value(out, place::scratch);
-    r.steps.push_back({block_step::kind::call, f, v, -1, static_cast<int>(sizeof...(In)), {in...}});
+  constexpr int call(int kernel, dtype out, In... in) {
+    int const v = value(out);
+    steps.push_back({block_step::kind::call, out, false, kernel, v, -1, static_cast<int>(sizeof...(In)), {in...}, 0});
     return v;
   }
-  int converted(int v, dtype t) {
-    if (type(v) == t) return v;
-    if (r.values[static_cast<std::size_t>(v)].where == place::constant && t != dtype::bool_ && is_floating(t)) return value(t, place::constant, -1, r.values[static_cast<std::size_t>(v)].number);
-    return call(kernel::convert_loop<>(t, type(v)), t, v);
+  constexpr int converted(int v, dtype t) { return type(v) == t ? v : call(kernels.convert(t, type(v)), t, v); }
+  constexpr int combined(block_op op, dtype t, int x, int y) {
+    int const a = converted(x, t), c = converted(y, t);
+    return call(kernels.arithmetic(op, t), t, a, c);
   }
-  int combined(block_op op, dtype t, int x, int y) { return call(block_loop<>(op, t), t, converted(x, t), converted(y, t)); }
   /// c + a b, or c - a b; in one rounding where the dtype has it.
-  int multiplied(block_op op, dtype t, int x, int y, int c) {
-    if (kernel::loop const f = block_loop<>(op, t)) return call(f, t, converted(x, t), converted(y, t), converted(c, t));
-    return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+  constexpr int multiplied(block_op op, dtype t, int x, int y, int c) {
+    if (!is_floating(t)) return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+    int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
+    return call(kernels.arithmetic(op, t), t, a, d, e);
   }
-  int slot(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
-  int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+  constexpr int slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
+  constexpr int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
 
-  int loaded(step const& s) {
+  constexpr int loaded(step const& s) {
     int const a = access_of(s.access);
-    if (r.accesses[static_cast<std::size_t>(a)].all) return value(s.type, place::memory, a);
-    return filled(block_step::kind::copy, s.type, a);
+    return accesses[a].all ? value(s.type, a) : filled(block_step::kind::copy, s.type, a);
   }
-  int filled(block_step::kind what, dtype t, int a) {
-    int const v = value(t, place::scratch, a);
-    r.steps.push_back({what, nullptr, v, a, 0, {}});
+  constexpr int filled(block_step::kind what, dtype t, int a) {
+    bool const once = what == block_step::kind::copy && accesses[a].once;
+    int const v = value(t, -1, once);
+    steps.push_back({what, t, once, -1, v, a, 0, {}, 0});
     return v;
   }
-  int operation(step const& s) {
-    op_table const* const table = ops::find(s.op->name);
-    if (!table || !table->pointwise)
-      throw missing_rule((std::string("varve: fuse: operator ") + s.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-    varve::detail::pointwise_info const& f = *table->pointwise;
-    dtype const t = f.comparison ? type(operand(s, s.count - 1)) : s.type;
-    kernel::loop const loop = f.loops[static_cast<int>(t)];
-    if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
-    int const v = value(f.comparison ? dtype::bool_ : t, place::scratch);
-    block_step out{block_step::kind::call, loop, v, -1, s.count, {}};
-    for (int k = 0; k < s.count; ++k) out.in[k] = converted(operand(s, k), t);
-    r.steps.push_back(out);
-    return v;
+  constexpr int operation(step const& s) {
+    dtype in[4]{};
+    for (int k = 0; k < s.count && k < 4; ++k) in[k] = type(operand(s, k));
+    block_operation const o = kernels.operation(s, in);
+    block_step out{block_step::kind::call, o.gives, false, o.kernel, -1, -1, s.count, {}, 0};
+    for (int k = 0; k < s.count && k < 4; ++k) out.in[k] = converted(operand(s, k), o.computes);
+    out.out = value(o.gives);
+    steps.push_back(out);
+    return Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_) ? out.out : converted(out.out, s.type);
   }
-  int computed(step const& s) {
+  constexpr int computed(step const& s) {
     auto chain = [&](block_op op) {
       int v = converted(operand(s, 0), s.type);
       for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
@@ -17653,18 +17317,18 @@ private:
     case step_kind::none: return s.access < 0 ? -1 : loaded(s);
     case step_kind::load:
     case step_kind::records: return loaded(s);
-    case step_kind::constant: return value(s.type, place::constant, -1, s.value);
+    case step_kind::constant: return number(s.type, s.value);
     case step_kind::index: {
       if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
-      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access));
-      return converted(call(block_loop<>(block_op::equal, dtype::int64), dtype::bool_, converted(operand(s, 0), dtype::int64), i), s.type);
+      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access)), x = converted(operand(s, 0), dtype::int64);
+      return converted(call(kernels.arithmetic(block_op::equal, dtype::int64), dtype::bool_, x, i), s.type);
     }
     case step_kind::convert: return converted(operand(s, 0), s.type);
-    case step_kind::sum: return s.count ? chain(block_op::add) : value(s.type, place::constant);
+    case step_kind::sum: return s.count ? chain(block_op::add) : number(s.type, 0);
     case step_kind::greatest: return chain(block_op::greatest);
     case step_kind::least: return chain(block_op::least);
     case step_kind::dot: {
-      if (s.count == 0) return value(s.type, place::constant);
+      if (s.count == 0) return number(s.type, 0);
       int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
       for (int k = 2; k < s.count; k += 2) v = multiplied(block_op::fma, s.type, operand(s, k), operand(s, k + 1), v);
       return v;
@@ -17674,1564 +17338,98 @@ private:
     default: return operation(s); // op, add, sub, mul, div
     }
   }
-  void leave(sink const& s) {
+  constexpr void leave(sink const& s) {
     int const a = access_of(s.access);
-    dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
-    block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
-    if (s.product && s.minus) out.value = multiplied(block_op::fnma, type(out.value), out.value, slot(s.b), value(type(out.value), place::constant));
-    else if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
+    dtype const t = p.buffers[accesses[a].buffer].type;
+    int v = slot(s.a);
+    if (s.product && s.minus) v = multiplied(block_op::fnma, type(v), v, slot(s.b), number(type(v), 0));
+    else if (s.product) v = combined(block_op::mul, type(v), v, slot(s.b));
+    block_sink out{s.kind, s.kind != sink_kind::store && !s.accumulate, -1, 0, a, -1};
     if (s.kind == sink_kind::store) {
-      out.value = converted(out.value, t);
-      block_value& v = r.values[static_cast<std::size_t>(out.value)];
-      if (v.where == place::scratch && v.access < 0 && r.accesses[static_cast<std::size_t>(a)].all) v.where = place::memory, v.access = a, out.value = -1;
+      v = converted(v, t);
+      if (block_value& x = values[v]; x.access < 0 && !x.lasts && !x.constant && accesses[a].all) { // written in place
+        x.access = a;
+        return; // nothing is left to do
+      }
     } else {
       kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
-      if (kernel::reduced_dtype(k, type(out.value)) != t) out.value = converted(out.value, t);
-      out.fold = block_reducer<>(s.kind, type(out.value));
+      if (kernel::reduced_dtype(k, type(v)) != t) v = converted(v, t);
+      out.fold = kernels.fold(s.kind, type(v));
     }
-    r.sinks.push_back(out);
+    out.from = v, out.itemsize = itemsize(type(v));
+    sinks.push_back(out);
   }
-  void build() {
+  constexpr void build() {
     for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
     for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
     allocate();
   }
-  /// Is a value copied for the first block and kept for all?
-  bool lasts(block_value const& v) const { return v.where == place::scratch && v.access >= 0 && r.accesses[static_cast<std::size_t>(v.access)].once; }
+  constexpr index_t header() const { return (static_cast<index_t>(places.size() * sizeof(void*)) + 63) / 64 * 64; }
+  constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
+  constexpr int scratch_place(dtype t) {
+    places.push_back({-1, static_cast<int>(slot_bytes)});
+    slot_bytes += itemsize(t);
+    return static_cast<int>(places.size()) - 1;
+  }
   /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
-  void allocate() {
-    int const forever = static_cast<int>(r.steps.size());
-    std::vector<int> last(r.values.size(), -1);
-    for (block_sink const& s : r.sinks)
-      if (s.value >= 0) last[static_cast<std::size_t>(s.value)] = forever;
-    for (std::size_t v = 0; v < r.values.size(); ++v) // written in place
-      if (r.values[v].where == place::memory) last[v] = forever;
-    std::vector<block_step> kept;
+  constexpr void allocate() {
+    int const forever = static_cast<int>(steps.size());
+    block_value* const all = values.data();
+    for (block_sink const& s : sinks) all[s.from].last = forever;
+    int constants = 0;
     for (int k = forever - 1; k >= 0; --k) {
-      block_step const& s = r.steps[static_cast<std::size_t>(k)];
-      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
-      for (int q = 0; q < s.count; ++q) if (int& l = last[static_cast<std::size_t>(s.in[q])]; l < k) l = k;
+      block_step const& s = steps[k];
+      if (block_value& v = all[s.out]; v.access >= 0) v.last = forever; // written in place
+      if (all[s.out].last < 0) continue;
+      constants += s.what == block_step::kind::fill;
+      for (int q = 0; q < s.count; ++q)
+        if (int& l = all[s.in[q]].last; l < k) l = k;
     }
-    index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
-    index_t top = 0, constants = 0;
-    std::vector<index_t> free_[9];
+    for (block_value& v : values)
+      if (v.access >= 0 && v.last >= 0) {
+        v.place = static_cast<int>(places.size());
+        places.push_back({v.access, 0});
+      }
+    made.memory_count = static_cast<int>(places.size());
+    list<int> unused[9]{};
     for (int k = 0; k < forever; ++k) {
-      block_step const& s = r.steps[static_cast<std::size_t>(k)];
-      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
+      block_step s = steps[k];
+      block_value& out = all[s.out];
+      if (out.last < 0) continue;
+      if (s.what == block_step::kind::fill && constants <= few_constants) s.once = out.lasts = true;
       for (int q = 0; q < s.count; ++q) {
-        block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
-        bool again = false;
-        for (int e = 0; e < q; ++e) again = again || s.in[e] == s.in[q];
-        if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
+        block_value& v = all[s.in[q]];
+        if (v.access < 0 && v.last == k && !v.lasts) unused[itemsize(v.type)].push_back(v.place), v.last = forever; // once, also where it is two operands
+        s.in[q] = v.place;
       }
-      block_value& v = r.values[static_cast<std::size_t>(s.out)];
-      if (v.where == place::scratch) {
-        auto& list = free_[itemsize(v.type)];
-        if (list.empty() || lasts(v)) v.byte = top, top += itemsize(v.type);
-        else v.byte = list.back(), list.pop_back();
+      if (out.access < 0) {
+        list<int>& free = unused[itemsize(out.type)];
+        if (free.empty() || out.lasts) out.place = scratch_place(out.type);
+        else out.place = free.back(), free.pop_back();
       }
+      s.out = out.place;
       kept.push_back(s);
     }
-    r.steps = std::move(kept);
-    for (std::size_t k = 0; k < r.values.size(); ++k)
-      if (block_value& v = r.values[k]; v.where == place::constant && last[k] >= 0) v.byte = constants, constants += itemsize(v.type);
-    r.scratch = table + top * r.block;
-    r.constants = tensor::empty({constants * r.block}, dtype::uint8);
-    for (std::size_t k = 0; k < r.values.size(); ++k)
-      if (block_value const& v = r.values[k]; v.where == place::constant && last[k] >= 0)
-        fill_elements<>(v.type, static_cast<std::byte*>(r.constants.raw()) + v.byte * r.block, r.block, v.number);
+    for (block_sink& s : sinks) s.from = all[s.from].place;
+    made.scratch = bytes_for(made.block);
+  }
+  template <class T>
+  static constexpr int append(list<T>& to, list<T> const& from) {
+    int const first = static_cast<int>(to.size());
+    for (T const& x : from) to.push_back(x);
+    return first;
+  }
+  constexpr void leave_tables() {
+    made.access_first = append(r.accesses, accesses);
+    made.place_first = append(r.places, places), made.place_count = static_cast<int>(places.size());
+    made.step_first = append(r.steps, kept), made.step_count = static_cast<int>(kept.size());
+    made.sink_first = append(r.sinks, sinks), made.sink_count = static_cast<int>(sinks.size());
+    r.bodies.push_back(made);
   }
 };
 
 } // namespace varve::loop
-
-// ---- varve/graph/block_run.hpp
-namespace varve::loop {
-
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of the program begins, `scratch` has room for `body.scratch` bytes.
-template <class = void>
-class block_runner {
-public:
-  VARVE_NOINLINE static void run(block_body const& b, std::byte* const* buffer, std::byte* scratch) {
-    block_runner r{b, buffer, reinterpret_cast<std::byte**>(scratch), scratch};
-    r.start();
-    r.outer(0);
-  }
-
-private:
-  using place = block_value::place;
-  block_body const& b;
-  std::byte* const* buffer;
-  std::byte** at; // of values, in the present block
-  std::byte* scratch;
-  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
-  index_t chunk = 0;
-  bool first = true;
-
-  block_runner(block_body const& body_, std::byte* const* buffer_, std::byte** at_, std::byte* scratch_) : b(body_), buffer(buffer_), at(at_), scratch(scratch_) {}
-
-  void start() {
-    auto* const blocks = scratch + (b.values.size() * sizeof(void*) + 63) / 64 * 64;
-    auto* const constants = static_cast<std::byte*>(b.constants.raw());
-    for (std::size_t v = 0; v < b.values.size(); ++v) {
-      block_value const& x = b.values[v];
-      at[v] = x.where == place::memory ? nullptr : (x.where == place::constant ? constants : blocks) + x.byte * b.block;
-    }
-    for (block_sink const& s : b.sinks)
-      if (s.clear) clear(s, 0, buffer[access(s.access).buffer] + access(s.access).offset * access(s.access).itemsize);
-  }
-  block_access const& access(int a) const { return b.accesses[static_cast<std::size_t>(a)]; }
-  /// Where the present block of an access begins.
-  std::byte* address(block_access const& a) const {
-    index_t p = a.offset;
-    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
-    return buffer[a.buffer] + p * a.itemsize;
-  }
-  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
-  void clear(block_sink const& s, int l, std::byte* p) const {
-    block_access const& a = access(s.access);
-    while (l < b.rank && a.stride[l] == 0) ++l;
-    if (l == b.rank) return s.fold.clear(1, p);
-    int last = b.rank - 1;
-    while (a.stride[last] == 0) --last;
-    if (l == last && a.stride[l] == 1) return s.fold.clear(b.extent[l], p);
-    for (index_t k = 0; k < b.extent[l]; ++k) clear(s, l + 1, p + k * a.stride[l] * a.itemsize);
-  }
-  void outer(int l) {
-    if (l < b.tile) {
-      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
-      return;
-    }
-    if (b.inner == 0) return;
-    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
-      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
-      block();
-    }
-  }
-  void block() {
-    index_t const n = chunk * b.inner;
-    for (std::size_t v = 0; v < b.values.size(); ++v)
-      if (b.values[v].where == place::memory) at[v] = address(access(b.values[v].access));
-    for (block_step const& s : b.steps) {
-      if (s.what == block_step::kind::call) {
-        void const* const in[] = {at[s.in[0]], at[s.in[1]], at[s.in[2]], at[s.in[3]]};
-        s.f(static_cast<std::size_t>(n), at[s.out], in);
-      } else if (block_access const& a = access(s.access); s.what == block_step::kind::index) {
-        count(a, b.values[static_cast<std::size_t>(s.out)].type, at[s.out]);
-      } else if (first || !a.once) {
-        copy(a, at[s.out], n);
-      }
-    }
-    for (block_sink const& s : b.sinks) leave(s, n);
-    first = false;
-  }
-  /// Brings the elements of a block together.
-  void copy(block_access const& a, std::byte* to, index_t n) const {
-    std::byte const* const from = address(a);
-    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
-    if (a.period > 1) { // what is there is doubled until it is enough
-      index_t have = a.period < n ? a.period : n;
-      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
-      for (index_t more = 0; have < n; have += more) {
-        more = n - have < have ? n - have : have;
-        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
-      }
-      return;
-    }
-    index_t const step = a.stride[b.rank - 1] * a.itemsize;
-    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
-    });
-  }
-  /// The affine function of the loop indices that an access is.
-  void count(block_access const& a, dtype t, std::byte* to) const {
-    index_t start = a.offset;
-    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
-    index_t const step = a.stride[b.rank - 1];
-    on_dtype(t, "fuse", [&]<class T>() {
-      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
-      });
-    });
-  }
-  /// Stores a block, or folds it into memory.
-  void leave(block_sink const& s, index_t n) const {
-    if (s.value < 0) return;
-    block_access const& a = access(s.access);
-    std::byte const* const x = at[s.value];
-    std::byte* const to = address(a);
-    index_t const step = a.stride[b.rank - 1];
-    if (s.kind == sink_kind::store) {
-      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
-      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize);
-      });
-      return;
-    }
-    if (a.all) return s.fold.columns(1, n, n, x, to);
-    if (a.period == 1) return s.fold.row(n, x, to);
-    if (a.period > 1) return s.fold.columns(n / a.period, a.period, a.period, x, to);
-    int const size = itemsize(b.values[static_cast<std::size_t>(s.value)].type);
-    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-      std::byte const* const from = x + element * size;
-      std::byte* const here = to + p * a.itemsize;
-      if (step == 0) s.fold.row(row, from, here);
-      else if (step == 1) s.fold.columns(1, row, row, from, here);
-      else
-        for (index_t k = 0; k < row; ++k) s.fold.row(1, from + k * size, here + k * step * a.itemsize);
-    });
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/kernel/matmul_block.hpp
-/// @file
-/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
-namespace varve::kernel {
-
-namespace detail {
-/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int registers = 32;
-#else
-inline constexpr int registers = 16;
-#endif
-/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
-inline constexpr int block_rows = registers == 32 ? 12 : 6;
-/// Columns of a block.
-template <class T>
-inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
-
-/// Copies or adds the valid columns of a block.
-template <class T>
-VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row, bool accumulate) {
-  constexpr index_t L = lanes<T>;
-  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
-    index_t j = 0;
-    for (; j + L <= cols; j += L) kernel::store(c + j, accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
-    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
-  }
-}
-
-/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
-template <class T, int Rows, int Batches>
-VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
-                                 bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  V sum[Rows][Batches];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  for (index_t p = 0; p < k; ++p) {
-    V row[Batches];
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      V const x(a[i * a_row]);
-#pragma GCC unroll 4
-      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
-    }
-    a += a_col;
-    b += b_row;
-  }
-  bool const whole = cols == Batches * L && !accumulate;
-  alignas(64) T tile[Rows * Batches * L];
-  T* const to = whole ? c : tile;
-  index_t const to_row = whole ? c_row : Batches * L;
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
-  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
-}
-} // namespace detail
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/matmul.hpp
-/// @file
-/// Matrix products of run-time size with any strides.
-namespace varve::kernel {
-
-/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
-template <class T>
-struct matrix {
-  T* data;
-  index_t row, col;
-  matrix at(index_t i, index_t j) const
-    requires(!std::is_void_v<T>)
-  {
-    return {data + i * row + j * col, row, col};
-  }
-  matrix transposed() const { return {data, col, row}; }
-};
-
-namespace detail {
-/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
-inline constexpr index_t inner_block = 256, outer_block = 240;
-
-/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
-template <class T, int Rows>
-VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
-  for (; i + Rows <= m; i += Rows) detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
-  return i;
-}
-/// The same with A packed: the rows of a block lie side by side.
-template <class T>
-VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
-  index_t i = 0;
-  for (; i + block_rows <= m; i += block_rows)
-    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
-  return i;
-}
-template <class T>
-VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
-  for (index_t i = 0; i + block_rows <= m; i += block_rows, to += block_rows * k)
-    for (index_t p = 0; p < k; ++p)
-      for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
-}
-/// A panel of B, its rows side by side, missing columns 0.
-template <class T>
-VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
-  constexpr index_t W = block_cols<T>, L = lanes<T>;
-  if (b.col == 1) {
-    for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < W; j += L) {
-        T const* const from = b.data + p * b.row + j;
-        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from) : cols > j ? kernel::load_first(from, static_cast<std::size_t>(cols - j)) : batch<T>(T(0)));
-      }
-    return;
-  }
-  index_t p = 0;
-  if (b.row == 1 && cols == W) // squares transposed in registers
-    for (; p + L <= k; p += L)
-      for (index_t j = 0; j < W; j += L) {
-        batch<T> r[lanes<T>];
-        for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b.data + p + (j + i) * b.col);
-        kernel::transpose<T>(r);
-        for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * W + j, r[i]);
-      }
-  for (index_t j = 0; j < W; ++j)
-    for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
-}
-
-/// y[i] (+)= sum_p a[i, p] x[p].
-template <class T>
-VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y, index_t y_step, bool accumulate) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  index_t i = 0;
-  if (a.row == 1 && y_step == 1) { // columns are contiguous: combine them
-    constexpr index_t W = 4 * L;
-    for (; i + W <= m; i += W) {
-      V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
-      for (index_t p = 0; p < k; ++p)
-        for (int j = 0; j < 4; ++j) s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
-      for (int j = 0; j < 4; ++j) kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
-    }
-    for (; i < m; i += L) {
-      auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
-      bool const whole = n == lanes<T>;
-      V s(T(0));
-      for (index_t p = 0; p < k; ++p) {
-        T const* const from = a.data + i + p * a.col;
-        s = kernel::fma<T>(V(x[p * x_step]), whole ? kernel::load(from) : kernel::load_first(from, n), s);
-      }
-      if (whole) kernel::store(y + i, accumulate ? V(kernel::load(y + i) + s) : s);
-      else kernel::store_first(y + i, n, accumulate ? V(kernel::load_first(y + i, n) + s) : s);
-    }
-    return;
-  }
-  bool const rows = a.col == 1 && x_step == 1;
-  for (; i < m; ++i) {
-    T const* const p = a.data + i * a.row;
-    V s(T(0)), t(T(0));
-    index_t j = 0;
-    if (rows) {
-      for (; j + 2 * L <= k; j += 2 * L) {
-        s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-        t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
-      }
-      for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
-      if (j < k) t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)), kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t), j = k;
-    }
-    T r = kernel::reduce_sum(V(s + t));
-    for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
-    y[i * y_step] = accumulate ? y[i * y_step] + r : r;
-  }
-}
-
-template <class T>
-VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
-  constexpr index_t W = block_cols<T>;
-  alignas(64) T panel[inner_block * W];
-  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
-  T* const packed = pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
-  for (index_t p = 0; p < k; p += inner_block) {
-    index_t const kb = k - p < inner_block ? k - p : inner_block;
-    bool const add = accumulate || p > 0;
-    index_t const step = packed ? outer_block : m;
-    for (index_t i = 0; i < m; i += step) {
-      index_t const mb = m - i < step ? m - i : step;
-      matrix<T const> const rows = a.at(i, p);
-      if (packed) detail::pack_rows(mb, kb, rows, packed);
-      for (index_t j = 0; j < n; j += W) {
-        index_t const cols = n - j < W ? n - j : W;
-        matrix<T const> const from = b.at(p, j);
-        bool const direct = from.col == 1 && cols == W && mb <= 2 * block_rows; // too few rows to repay a copy
-        if (!direct) detail::pack_panel(kb, cols, from, panel);
-        T const* const q = direct ? from.data : panel;
-        index_t const q_row = direct ? from.row : W;
-        matrix<T> const to = c.at(i, j);
-        index_t r = packed ? detail::multiply_packed_rows(mb, kb, packed, q, q_row, to, cols, add)
-                           : detail::multiply_rows<T, block_rows>(0, mb, kb, rows, q, q_row, to, cols, add);
-        r = detail::multiply_rows<T, block_rows / 3>(r, mb, kb, rows, q, q_row, to, cols, add);
-        detail::multiply_rows<T, 1>(r, mb, kb, rows, q, q_row, to, cols, add);
-      }
-    }
-  }
-  std::free(packed);
-}
-/// A few dozen products, for which a block is too much.
-template <class T>
-VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
-  for (index_t i = 0; i < m; ++i)
-    for (index_t j = 0; j < n; ++j) {
-      T s(0);
-      for (index_t p = 0; p < k; ++p) s += a.data[i * a.row + p * a.col] * b.data[p * b.row + j * b.col];
-      T& to = c.data[i * c.row + j * c.col];
-      to = accumulate ? to + s : s;
-    }
-}
-template <class T>
-void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
-  for (index_t i = 0; i < m; ++i) {
-    T* const row = c.data + i * c.row;
-    for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
-    for (index_t p = 0; p < k; ++p)
-      for (index_t j = 0; j < n; ++j) row[j * c.col] = kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
-  }
-}
-} // namespace detail
-
-/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives zeros. Floating products are blocked for
-/// registers and caches (scratch: a panel on the stack, beyond 128 Ki elements of A also 240 KiB on the heap, without which it goes on); integers wrap.
-template <class T>
-void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate = false) {
-  if (m == 0 || n == 0) return;
-  if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
-  else {
-    if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
-    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
-    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
-    if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
-    if (c.col != 1) return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate); // (a b)^T = b^T a^T
-    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
-  }
-}
-
-/// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
-template <class = void>
-VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b, matrix<void> c, bool accumulate = false) {
-  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
-  on_dtype(type, "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col}, {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
-                        accumulate);
-  });
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/matmul_fixed.hpp
-/// @file
-/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of B through registers.
-namespace varve::kernel {
-
-namespace detail {
-/// Rows of a block of `Batches` batches that fill the registers but for a row of B and an element of A.
-constexpr int fixed_rows(int batches) { return (registers - 2 - batches) / batches; }
-
-/// A product at a column of C, with at most four batches; `b` may be read up to `b_end`.
-template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows, int Batches, index_t Cols>
-VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
-  using V = batch<T>;
-  constexpr index_t L = lanes<T>;
-  constexpr index_t rest = Cols % L; // columns of the last batch when it is not full
-  V sum[Rows][Batches];
-#pragma GCC unroll 32
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next row and are dropped in the end.
-  auto step = [&](index_t p, bool partial) __attribute__((always_inline)) {
-    V row[Batches];
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j)
-      row[j] = rest != 0 && j == Batches - 1 && partial ? kernel::load_first(b + p * B_row + j * L, static_cast<std::size_t>(rest)) : kernel::load(b + p * B_row + j * L);
-#pragma GCC unroll 32
-    for (int i = 0; i < Rows; ++i) {
-      V const x(a[i * A_row + p * A_col]);
-#pragma GCC unroll 4
-      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
-    }
-  };
-  index_t p = 0;
-  if constexpr (rest == 0) {
-    for (; p < K; ++p) step(p, false);
-  } else {
-    index_t const safe = (b_end - b) - Batches * L; // greatest distance at which whole rows may be read
-    for (; p < K && p * B_row <= safe; ++p) step(p, false);
-    for (; p < K; ++p) step(p, true);
-  }
-#pragma GCC unroll 32
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < Batches; ++j) {
-      if (rest != 0 && j == Batches - 1) kernel::store_first(c + i * C_row + j * L, static_cast<std::size_t>(rest), sum[i][j]);
-      else kernel::store(c + i * C_row + j * L, sum[i][j]);
-    }
-}
-/// All rows of C at up to `Batches` batches of columns.
-template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, index_t Cols>
-VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
-  constexpr int batches = static_cast<int>((Cols + lanes<T> - 1) / lanes<T>);
-  constexpr index_t most = fixed_rows(batches), blocks = (M + most - 1) / most, rows = (M + blocks - 1) / blocks; // blocks of nearly equal size
-  constexpr index_t rest = M % rows;
-  index_t i = 0;
-  for (; i + rows <= M; i += rows)
-    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rows), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
-  if constexpr (rest != 0) fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
-}
-/// B row-major with rows `B_row` apart.
-template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row>
-VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
-  constexpr index_t W = 2 * static_cast<index_t>(lanes<T>), rest = N % W;
-  index_t j = 0;
-  for (; j + W <= N; j += W) fixed_columns<T, M, K, A_row, A_col, B_row, N, W>(a, b + j, b_end, c + j);
-  if constexpr (rest != 0) fixed_columns<T, M, K, A_row, A_col, B_row, N, rest>(a, b + j, b_end, c + j);
-}
-/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would not pay.
-template <class T, index_t M, index_t K, index_t N, index_t C_row, index_t C_col>
-VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
-  constexpr index_t L = lanes<T>;
-  constexpr auto rest = static_cast<std::size_t>(K % L);
-  for (index_t j = 0; j < N; ++j)
-    for (index_t i = 0; i < M; ++i) {
-      batch<T> s(T(0)), t(T(0));
-      index_t p = 0;
-      for (; p + 2 * L <= K; p += 2 * L) {
-        s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s);
-        t = kernel::fma<T>(kernel::load(a + i * K + p + L), kernel::load(b + j * K + p + L), t);
-      }
-      if constexpr (K % (2 * L) >= L) s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s), p += L;
-      if constexpr (rest != 0) t = kernel::fma<T>(kernel::load_first(a + i * K + p, rest), kernel::load_first(b + j * K + p, rest), t);
-      c[i * C_row + j * C_col] = kernel::reduce_sum(batch<T>(s + t));
-    }
-}
-/// to[p, j] = b[j, p]: squares in registers, the edges element by element.
-template <class T, index_t K, index_t N, index_t Row>
-VARVE_INLINE void fixed_transpose(T const* b, T* to) {
-  constexpr index_t L = lanes<T>, whole_k = K / L * L, whole_n = N / L * L;
-  for (index_t j = 0; j < whole_n; j += L)
-    for (index_t p = 0; p < whole_k; p += L) {
-      batch<T> r[lanes<T>];
-#pragma GCC unroll 16
-      for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b + (j + i) * K + p);
-      kernel::transpose<T>(r);
-#pragma GCC unroll 16
-      for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * Row + j, r[i]);
-    }
-  for (index_t j = 0; j < N; ++j)
-    for (index_t p = j < whole_n ? whole_k : 0; p < K; ++p) to[p * Row + j] = b[j * K + p];
-}
-/// Sizes below a batch: rows of C as vectors of just their width.
-template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col>
-VARVE_INLINE void narrow_product(T const* a, T const* b, T* c) {
-  typedef T row __attribute__((vector_size(N * sizeof(T))));
-#pragma GCC unroll 8
-  for (index_t i = 0; i < M; ++i) {
-    row s{};
-#pragma GCC unroll 8
-    for (index_t p = 0; p < K; ++p) {
-      row r;
-      std::memcpy(&r, b + p * N, sizeof(row));
-      s += a[i * A_row + p * A_col] * r;
-    }
-    std::memcpy(c + i * N, &s, sizeof(row));
-  }
-}
-/// A few dozen products: plain loops that the compiler unrolls.
-template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row, index_t B_col>
-VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
-  T s[M * N];
-#pragma GCC unroll 16
-  for (index_t i = 0; i < M; ++i)
-#pragma GCC unroll 16
-    for (index_t j = 0; j < N; ++j) {
-      T sum = a[i * A_row] * b[j * B_col];
-#pragma GCC unroll 16
-      for (index_t p = 1; p < K; ++p) sum += a[i * A_row + p * A_col] * b[p * B_row + j * B_col];
-      s[i * N + j] = sum;
-    }
-  std::memcpy(c, s, sizeof(s));
-}
-} // namespace detail
-
-/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float or double. `c` may not overlap the inputs.
-template <floating_lane T, index_t M, index_t K, index_t N, bool TA = false, bool TB = false>
-void matmul_fixed(T const* a, T const* b, T* c) {
-  constexpr index_t a_row = TA ? 1 : K, a_col = TA ? M : 1, L = lanes<T>;
-  if constexpr (M == 0 || N == 0) return;
-  else if constexpr (K == 0) {
-    for (index_t i = 0; i < M * N; ++i) c[i] = T(0);
-  } else if constexpr (N < L && N > 1 && (N & (N - 1)) == 0 && !TB) {
-    detail::narrow_product<T, M, K, N, a_row, a_col>(a, b, c);
-  } else if constexpr (N < L && M * K * N <= 128) {
-    detail::tiny_product<T, M, K, N, a_row, a_col, TB ? 1 : N, TB ? K : 1>(a, b, c);
-  } else if constexpr (N == 1 && TA) { // a column of results: combine the contiguous rows of the transpose of a
-    detail::fixed_product<T, 1, K, M, 0, 1, M>(b, a, a + M * K, c);
-  } else if constexpr ((N == 1 || TB) && !TA && (M <= 2 || N <= 2)) {
-    detail::fixed_dots<T, M, K, N, N, 1>(a, b, c);
-  } else if constexpr (TB) {
-    constexpr index_t row = (N + L - 1) / L * L; // rows padded to whole batches
-    alignas(64) T t[K * row];
-    detail::fixed_transpose<T, K, N, row>(b, t);
-    detail::fixed_product<T, M, K, N, a_row, a_col, row>(a, t, t + K * row, c);
-  } else {
-    detail::fixed_product<T, M, K, N, a_row, a_col, N>(a, b, b + K * N, c);
-  }
-}
-
-} // namespace varve::kernel
-
-// ---- varve/graph/call.hpp
-/// @file
-/// Operators with loops of their own: products of matrices, and what addresses memory by values.
-namespace varve::loop {
-
-namespace detail {
-/// Start of a slice of one axis: sizes before, of and after the axis.
-struct split_axis {
-  index_t outer = 1, size = 1, inner = 1;
-  constexpr split_axis(dims const& s, index_t axis) {
-    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
-  }
-};
-} // namespace detail
-
-/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
-template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
-VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
-  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
-  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18) kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
-  else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
-}
-
-/// Executes the call stage `S` of program `P`.
-template <class P, int S>
-VARVE_INLINE void call(auto const& mem) {
-  constexpr stage s = P::value.stages[S];
-  constexpr call_info c = P::value.calls[s.number];
-  auto* out = address<P, s.out>(mem);
-  using T = std::remove_reference_t<decltype(*out)>;
-  auto const* a = address<P, s.in[0]>(mem);
-  constexpr index_t total = numel(c.out.sizes);
-  if constexpr (c.what == known::mm) {
-    constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    constexpr int r = c.out.sizes.n;
-    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
-    auto const* b = address<P, s.in[1]>(mem);
-    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
-  } else if constexpr (c.what == known::slice_backward) {
-    constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
-    constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];
-    for (index_t e = 0; e < total; ++e) out[e] = T(0);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t q = 0; q < count; ++q)
-        for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
-  } else if constexpr (c.what == known::gather) {
-    constexpr detail::split_axis from(c.in[0].sizes, c.at[0][0]);
-    auto const* index = address<P, s.in[1]>(mem);
-    constexpr dims in_stride = contiguous_strides(c.in[0].sizes), out_stride = contiguous_strides(c.out.sizes);
-    for (index_t e = 0; e < total; ++e) {
-      index_t at = static_cast<index_t>(index[e]) * in_stride[static_cast<int>(c.at[0][0])];
-      for (int d = 0; d < c.out.sizes.n; ++d)
-        if (d != c.at[0][0]) at += e / out_stride[d] % c.out.sizes[d] * in_stride[d];
-      out[e] = a[at];
-    }
-  } else if constexpr (c.what == known::scatter_add) {
-    auto const* index = address<P, s.in[1]>(mem);
-    auto const* src = address<P, s.in[2]>(mem);
-    constexpr dims out_stride = contiguous_strides(c.out.sizes), src_stride = contiguous_strides(c.in[1].sizes);
-    constexpr dims full = contiguous_strides(c.in[2].sizes);
-    for (index_t e = 0; e < total; ++e) out[e] = a[e];
-    for (index_t e = 0; e < numel(c.in[1].sizes); ++e) {
-      index_t at = static_cast<index_t>(index[e]) * out_stride[static_cast<int>(c.at[0][0])], from = 0;
-      for (int d = 0; d < c.in[1].sizes.n; ++d) {
-        index_t const q = e / src_stride[d] % c.in[1].sizes[d];
-        from += q * full[d];
-        if (d != c.at[0][0]) at += q * out_stride[d];
-      }
-      out[at] += src[from];
-    }
-  } else if constexpr (c.what == known::argmax) {
-    constexpr detail::split_axis x(c.in[0].sizes, c.at[0][0]);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t i = 0; i < x.inner; ++i) {
-        index_t best = 0;
-        auto const* p = a + o * x.size * x.inner + i;
-        for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
-          auto const v = p[q * x.inner], w = p[best * x.inner];
-          if (v > w || (v != v && w == w)) best = q;
-        }
-        out[o * x.inner + i] = static_cast<T>(best);
-      }
-  } else {
-    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/dce.hpp
-namespace varve {
-
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
-constexpr graph dce(graph const& g) {
-  list<char> live(g.nodes.size(), 0);
-  for (int r : g.results) live[static_cast<std::size_t>(r)] = 1;
-  for (std::size_t n = g.nodes.size(); n-- > 0;) {
-    node const& nd = g.nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])] = 1;
-  }
-  rewriter w(g);
-  return w.run([&](int n) { return live[static_cast<std::size_t>(n)] ? w.copy(g.nodes[static_cast<std::size_t>(n)]) : -1; }, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/graph/join.hpp
-namespace varve {
-namespace detail {
-
-/// State of `join_slices`.
-struct slice_joiner {
-  struct part {
-    index_t start, stop;
-    int value;               // in the new graph
-    op_handle const* handle; // of the `slice_backward`
-    attributes at;
-  };
-  graph const& g;
-  op_handle const* cat;
-  rewriter w;
-  list<known> what;
-  list<char> inner{}; // an addition that is a term of another one and nothing else
-
-  constexpr slice_joiner(graph const& graph_, op_handle const* cat_) : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
-    list<int> uses(g.nodes.size(), 0);
-    for (int e : g.edges) ++uses[e];
-    for (int r : g.results) ++uses[r];
-    inner.assign(g.nodes.size(), 0);
-    for (std::size_t n = 0; n < what.size(); ++n)
-      for (int k = 0; what[n] == known::add && k < 2; ++k)
-        if (int const o = operand(static_cast<int>(n), k); what[o] == known::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
-  }
-  constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
-  /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
-  constexpr int together(list<part> const& parts, std::size_t first, std::size_t last, int axis) {
-    if (last - first == 1) return parts[first].value;
-    std::size_t const middle = first + (last - first) / 2;
-    int const in[] = {together(parts, first, middle, axis), together(parts, middle, last, axis)};
-    node joined;
-    joined.op = cat, joined.at = attributes(dims{axis}), joined.count = 2;
-    joined.out = w.to.nodes[in[0]].out;
-    joined.out.sizes[axis] += w.to.nodes[in[1]].out.sizes[axis];
-    return w.append(joined, in);
-  }
-  /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
-  constexpr bool terms(int n, list<int>& to) const {
-    bool chain = true;
-    list<int> todo(1, n);
-    while (!todo.empty()) { // outermost first
-      int const m = todo.back();
-      todo.pop_back();
-      if (m != n && !inner[m]) {
-        to.push_back(m);
-        continue;
-      }
-      int const a = operand(m, 0), b = operand(m, 1);
-      chain = chain && !(inner[a] && inner[b]);
-      todo.push_back(inner[b] ? b : a), todo.push_back(inner[b] ? a : b);
-    }
-    for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
-    return chain;
-  }
-  /// The sum `n` written anew; -1 when nothing in it is to be joined.
-  constexpr int sum(int n) {
-    list<int> all;
-    bool const chain = terms(n, all);
-    list<part> parts;
-    int other = -1, axis = -1; // the one term that is no slice; the axis of the slices
-    for (int m : all) {
-      node const& nd = g.nodes[m];
-      bool const slice = what[m] == known::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
-      if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
-      if (!slice) other = w.now[m];
-      else axis = static_cast<int>(nd.at[1][0]), parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
-    }
-    for (std::size_t k = 1; k < parts.size(); ++k) // they come nearly sorted; equal ones keep their order
-      for (std::size_t q = k; q > 0 && parts[q].start < parts[q - 1].start; --q) std::swap(parts[q], parts[q - 1]);
-    bool neighbours = false;
-    int equal = 1;
-    for (std::size_t k = 1; k < parts.size(); ++k) {
-      bool const same = parts[k].start == parts[k - 1].start && parts[k].stop == parts[k - 1].stop;
-      equal = same ? equal + 1 : 1;
-      if (same ? other >= 0 || (equal > 2 && !chain) : parts[k].start < parts[k - 1].stop) return -1;
-      neighbours = neighbours || parts[k].start == parts[k - 1].stop;
-    }
-    if (!neighbours) return -1;
-    list<part> apart; // several terms of one slice are added up
-    for (part const& x : parts) {
-      if (apart.empty() || apart.back().start != x.start) {
-        apart.push_back(x);
-        continue;
-      }
-      int const in[] = {apart.back().value, x.value};
-      node added = g.nodes[n];
-      added.out = w.to.nodes[x.value].out;
-      apart.back().value = w.append(added, in);
-    }
-    parts = apart;
-    int total = other;
-    for (std::size_t first = 0, last = 0; first < parts.size(); first = last) {
-      for (last = first + 1; last < parts.size() && parts[last].start == parts[last - 1].stop;) ++last;
-      int value = together(parts, first, last, axis);
-      if (parts[first].start > 0 || parts[last - 1].stop < g.nodes[n].out.sizes[axis]) {
-        node slice;
-        slice.op = parts[first].handle, slice.out = g.nodes[n].out, slice.count = 1;
-        slice.at = attributes(parts[first].at[0], dims{axis, parts[first].start, parts[last - 1].stop, 1});
-        value = w.append(slice, &value);
-      }
-      int const in[] = {total, value};
-      total = total < 0 ? value : w.append(g.nodes[n], in);
-    }
-    return total;
-  }
-  constexpr graph run() {
-    return w.run(
-        [&](int n) {
-          int const joined = what[n] == known::add && !inner[n] ? sum(n) : -1;
-          return joined >= 0 ? joined : w.copy(g.nodes[n]);
-        },
-        [] {});
-  }
-};
-} // namespace detail
-
-/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together by `cat`: the gradient of a
-/// function that takes its argument apart is then written once. Nothing but the sign of a zero may change: each element is that of one slice, whose
-/// terms are added in their order, and zeros were added to it. One visit per node; none where the graph has no such sum. A template, so that units
-/// which do not fuse know nothing of `cat`.
-template <class Cat = cat_t, class Backward = slice_backward_t>
-constexpr void join_slices(graph& g) {
-  int slices = 0;
-  for (node const& n : g.nodes) slices += n.op == &handle<Backward>;
-  if (slices < 2) return;
-  graph const joined = detail::slice_joiner(g, &handle<Cat>).run();
-  g = dce(joined);
-}
-
-} // namespace varve
-
-// ---- varve/graph/block.hpp
-/// @file
-/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
-/// them computes for another passes through memory, in places that are used again when their value has died.
-namespace varve::loop {
-
-/// Steps of a block, and of a body that stays whole: usual programs are far below.
-inline constexpr int block_steps = 64, whole_body = 512;
-
-namespace detail {
-/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
-struct cutter {
-  program& p;
-  body& b;
-  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
-
-  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
-  /// Calls `f(slot&)` for all operands of a step.
-  template <class F>
-  constexpr void operands(step& s, F f) {
-    if (s.kind == step_kind::none) return; // nothing of it is left
-    int* const slots = p.slots.data() + s.args;
-    if (listed(s))
-      for (int k = 0; k < s.count; ++k) f(slots[k]);
-    for (int k = 0; k < s.count && k < 3; ++k)
-      if (listed(s)) s.in[k] = slots[k];
-      else f(s.in[k]);
-  }
-  constexpr void find_blocks() {
-    int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
-    b.block_first = static_cast<int>(p.blocks.size());
-    int together = 0; // steps that may not be parted from the one before
-    for (int k = 0; k < b.step_count; ++k) {
-      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
-      together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
-      ++p.blocks.back().count;
-      block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
-    }
-    b.block_count = static_cast<int>(p.blocks.size()) - b.block_first;
-  }
-  constexpr void find_uses() {
-    last.assign(static_cast<std::size_t>(b.step_count), -1);
-    for (int k = 0; k < b.step_count; ++k)
-      operands(p.steps[b.step_first + k], [&](int& a) {
-        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
-      });
-    int const end = static_cast<int>(p.blocks.size());
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
-      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
-    }
-  }
-  /// Gives every value that leaves its block a place, from its block until the last that uses it.
-  constexpr void find_places() {
-    kept.assign(static_cast<std::size_t>(b.step_count), -1);
-    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
-    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
-      block& now = p.blocks[c];
-      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
-      now.export_first = static_cast<int>(p.slots.size());
-      for (int q = 0; q < now.count; ++q) {
-        int const k = now.first - b.step_first + q;
-        if (last[k] < 0) continue;
-        if (free.empty()) free.push_back(b.kept++);
-        kept[k] = free.back();
-        free.pop_back();
-        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
-        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
-        ++now.export_count;
-      }
-    }
-  }
-  constexpr void run() {
-    find_blocks();
-    find_uses();
-    find_places();
-    for (int k = 0; k < b.step_count; ++k) {
-      int const c = block_of[k], first = p.blocks[c].first - b.step_first;
-      step& s = p.steps[b.step_first + k];
-      operands(s, [&](int& a) {
-        if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
-      });
-      s.slot = k - first;
-    }
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-      sink& s = p.sinks[k];
-      if (s.a >= 0) s.a = ~(b.fixed_count + kept[s.a]);
-      if (s.product && s.b >= 0) s.b = ~(b.fixed_count + kept[s.b]);
-    }
-  }
-};
-} // namespace detail
-
-/// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
-constexpr void cut_long_bodies(program& p) {
-  for (body& b : p.bodies)
-    if (b.step_count > whole_body) detail::cutter{p, b}.run();
-}
-
-namespace detail {
-template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
-VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
-  constexpr block b = P::value.blocks[Block];
-  V now[b.count];
-  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
-  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
-}
-/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
-template <class P, int Block, int Vector, class M, class Mem, class V>
-VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
-  constexpr block b = P::value.blocks[Block];
-  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
-}
-template <class P, int First, int Vector, class M, class Mem, class V, int... C>
-VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
-  (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
-}
-} // namespace detail
-
-/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
-template <class P, int First, int Count, int Vector, class M, class Mem, class V>
-VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
-  constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
-  detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
-  if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/nest.hpp
-namespace varve::loop {
-
-/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
-template <class P, int B>
-struct nest {
-  static constexpr body b = P::value.bodies[B];
-  using T = std::conditional_t<b.type == lane::f32, float, double>;
-  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
-  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
-  static constexpr int sinks = b.sink_count;
-  static constexpr int inner = b.rank - 1;
-  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
-  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
-  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
-  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
-  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
-
-  template <class Mem>
-  static VARVE_INLINE void run(Mem const& mem) {
-    index_t i[max_rank];
-    for (index_t& x : i) x = 0;
-    V sum[side_by_side * sinks];
-    V fixed[b.fixed_count + b.kept + 1];
-    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
-  }
-
-private:
-  template <int S>
-  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
-  template <int S>
-  static constexpr access target = P::value.accesses[sink_at<S>.access];
-  template <int S>
-  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
-
-  template <int L, int S>
-  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
-  using every_sink = std::make_integer_sequence<int, sinks>;
-
-  template <int L, class M, class Mem>
-  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
-    start_all<L>(sum, every_sink{});
-    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
-    if constexpr (L == b.rank) {
-      point<M>(mem, i, sum, fixed);
-    } else if constexpr (L == b.vector) {
-      constexpr index_t n = b.extent[L];
-      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
-      if constexpr (blocks > 0)
-        for (i[L] = 0; i[L] < blocks; i[L] += block) {
-          if constexpr (paired) pair<M>(mem, i, sum, fixed);
-          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
-        }
-      if constexpr (block > width && blocks < whole)
-        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
-      if constexpr (whole < n && n < width) {
-        i[L] = 0;
-        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
-      } else if constexpr (whole < n) { // the last vector overlaps the one before
-        i[L] = n - width;
-        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
-      }
-      i[L] = 0;
-    } else {
-      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
-      i[L] = 0;
-    }
-    finish_all<L, M>(mem, i, sum, every_sink{});
-  }
-  template <int L, class M, class Mem, int... U>
-  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
-    index_t const start = i[L];
-    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
-    i[L] = start;
-  }
-
-  /// One point of the iteration space, or one vector of points.
-  template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
-    if constexpr (b.block_count > 0) {
-      run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
-      leave_all<M>(mem, i, sum, fixed, fixed, every_sink{});
-    } else {
-      V now[b.step_count + 1];
-      steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-      leave_all<M>(mem, i, sum, fixed, now, every_sink{});
-    }
-  }
-  template <class M, class Mem>
-  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
-    V now[b.step_count + 1], next[b.step_count + 1];
-    index_t j[max_rank];
-    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
-    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
-  }
-  template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
-    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
-  }
-  template <class M, class Mem, int... S>
-  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
-    (leave<S, M>(mem, i, sum, fixed, now), ...);
-  }
-  /// Stores or accumulates one value of the body.
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
-    constexpr sink s = sink_at<S>;
-    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
-    if constexpr (s.kind == sink_kind::store) {
-      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
-    } else {
-      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
-      if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
-      } else {
-        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
-        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
-          V const zero = V(neutral<S>());
-          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
-        } else {
-          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
-          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
-        }
-      }
-    }
-  }
-  template <int L, int... S>
-  static VARVE_INLINE void start_all([[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (start<L, S>(sum), ...);
-  }
-  template <int L, int S>
-  static VARVE_INLINE void start(V* sum) {
-    if constexpr (accumulates<L, S>)
-      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
-  }
-  template <int L, class M, class Mem, int... S>
-  static VARVE_INLINE void finish_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (finish_at<L, S, M>(mem, i, sum), ...);
-  }
-  template <int L, int S, class M, class Mem>
-  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
-    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
-  }
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
-    constexpr sink s = sink_at<S>;
-    V total = sum[S];
-    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
-    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
-    if constexpr (b.vector >= s.level) {
-      T r = across<S>(total);
-      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
-      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
-    } else {
-      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
-      detail::store_lanes<M, target_stride<S>>(p, total);
-    }
-  }
-
-  template <int First, int Count, class M, class Mem>
-  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
-    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
-  }
-  template <int First, int Count, class M, class Mem, int... C>
-  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
-    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
-  }
-  template <int First, int From, class M, class Mem, int... K>
-  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
-    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
-  }
-  template <int S>
-  static constexpr T neutral() {
-    constexpr auto k = sink_at<S>.kind;
-    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  }
-  template <int S, class X>
-  static VARVE_INLINE X merge(X const& r, X const& x) {
-    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
-    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
-    else return detail::pick_least(x, r);
-  }
-  template <int S>
-  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
-    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
-    else return merge<S>(r, a);
-  }
-  template <int S>
-  static VARVE_INLINE T across(V const& x) {
-    if constexpr (!kernel::is_batch<V>) return x;
-    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
-  }
-  /// `x` in the lanes that count, `old` in the others.
-  template <class M, bool Apply>
-  static VARVE_INLINE V masked(V const& x, V const& old) {
-    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
-      return x;
-    } else {
-      V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
-      else return kernel::select<T>(lane < V(T(M::live)), x, old);
-    }
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/graph/cse.hpp
-namespace varve {
-
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
-/// Equal nodes are found by hash: expected constant work per node.
-constexpr graph cse(graph const& g) {
-  rewriter w(g);
-  std::size_t slots = 16;
-  while (slots < 2 * g.nodes.size()) slots *= 2;
-  list<int> table(slots, -1);
-  list<std::size_t> used;
-  list<known> const what = identify(g);
-  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
-  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
-  auto start = [&] { // operations of one region are not visible in another
-    for (std::size_t s : used) table[s] = -1;
-    used.clear();
-  };
-  auto each = [&](int n) {
-    node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    op_kind const kind = nd.op->kind;
-    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    bool const data = what[static_cast<std::size_t>(n)] == known::data;
-    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
-    index_t const count = data ? numel(nd.out.sizes) : 0;
-    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
-    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
-    for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    known const k_ = what[static_cast<std::size_t>(n)];
-    bool const commutes = k_ == known::add || k_ == known::mul;
-    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
-    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
-    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
-    for (int k = 0; k < nd.at.count; ++k)
-      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
-    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
-    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
-      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
-      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
-      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
-      int const* in = w.to.edges.data() + o.first;
-      if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
-      else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
-      if (same) return table[s];
-    }
-    used.push_back(s);
-    return table[s] = w.copy(nd);
-  };
-  return w.run(each, start);
-}
-
-} // namespace varve
-
-// ---- varve/graph/fold.hpp
-namespace varve {
-namespace detail {
-
-/// State of `fold`: what is known of the nodes made so far.
-struct folder {
-  graph const& g;
-  rewriter w;
-  list<known> what;       // of the old nodes
-  list<int> uses{};       // of the old nodes
-  list<known> made{};     // of the new nodes
-  list<char> splat{};     // every element of the new node is `value`
-  list<double> value{};
-  op_handle const* expand = nullptr;
-  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
-
-  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
-    uses.assign(g.nodes.size(), 0);
-    for (int e : g.edges) ++uses[static_cast<std::size_t>(e)];
-    for (int r : g.results) ++uses[static_cast<std::size_t>(r)];
-    for (std::size_t n = 0; n < what.size(); ++n) {
-      if (what[n] == known::add) add_ = g.nodes[n].op;
-      if (what[n] == known::sub) sub_ = g.nodes[n].op;
-      if (what[n] == known::neg) neg_ = g.nodes[n].op;
-      if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
-    }
-  }
-  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
-  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
-  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
-  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
-  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
-  /// The very bits: 0 and -0 differ.
-  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
-
-  constexpr int add(node const& n, int const* in, known k) {
-    int const id = w.append(n, in);
-    made.push_back(k);
-    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
-    splat.push_back(constant_ || same);
-    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
-    return id;
-  }
-  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
-  constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 && !expand) return -1;
-    node c;
-    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
-    int const id = add(c, nullptr, known::constant);
-    if (m.sizes.n == 0) return id;
-    node e;
-    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
-    return add(e, &id, known::expand);
-  }
-  /// A binary operator in place of `nd`.
-  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
-    int const in[] = {a, b};
-    nd.op = op, nd.count = 2;
-    return add(nd, in, k);
-  }
-  /// Whether two nodes are one or will be: the same operator on the same operands.
-  constexpr bool equal(int a, int b) const {
-    if (a == b) return true;
-    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
-    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
-    return same;
-  }
-  constexpr int negated(node nd, int a) {
-    if (kind(a) == known::neg) return input(a, 0);
-    nd.op = neg_, nd.count = 1;
-    return add(nd, &a, known::neg);
-  }
-  /// Whether a permutation exchanges the last two axes.
-  static constexpr bool swaps(dims const& p) {
-    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
-    return r;
-  }
-  constexpr int visit(int n);
-  constexpr int arithmetic(node const& nd, known k, int const* in);
-  constexpr int view(node nd, known k, int const* in);
-
-  static constexpr index_t few = 64; // elements of a constant that the compiler computes
-  constexpr bool evaluates(node const& nd, known k, int const* in) const;
-  constexpr int evaluated(node const& nd, known k, int const* in);
-};
-
-/// Is a node an operator on constants, one of them an array, and little work?
-constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
-  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
-  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
-  bool any = false;
-  for (int e = 0; e < nd.count; ++e) {
-    if (kind(in[e]) == known::data) any = true;
-    else if (!is_splat(in[e])) return false;
-  }
-  if (!any || nd.count > 3) return false;
-  for (index_t d : nd.out.sizes)
-    if (is_symbol(d)) return false;
-  return numel(nd.out.sizes) <= few;
-}
-/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
-constexpr int folder::evaluated(node const& nd, known k, int const* in) {
-  dims const& s = nd.out.sizes;
-  dims const strides = contiguous_strides(s);
-  list<double> result;
-  bool same = true;
-  for (index_t e = 0; e < numel(s); ++e) {
-    double x[4]{};
-    for (int q = 0; q < nd.count; ++q) {
-      dims const& a = at(in[q]).out.sizes;
-      dims const as = contiguous_strides(a);
-      index_t from = k == known::reshape ? e : 0;
-      for (int d = 0; d < s.n && k != known::reshape; ++d) {
-        index_t const i = e / strides[d] % s[d];
-        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
-        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
-      }
-      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
-      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
-    }
-    double y = x[0];
-    if (k == known::add) y = x[0] + x[1];
-    else if (k == known::sub) y = x[0] - x[1];
-    else if (k == known::mul) y = x[0] * x[1];
-    else if (k == known::neg) y = -x[0];
-    else if (k == known::cheap) y = nd.op->lane_f64(x);
-    else if (k == known::div) {
-      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
-      y = x[0] / x[1];
-    }
-    if (k <= known::convert) {
-      if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
-      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
-      else y = static_cast<double>(static_cast<index_t>(y));
-    }
-    result.push_back(y);
-    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
-  }
-  if (same && !result.empty())
-    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
-  node c;
-  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
-  for (double y : result) w.to.constants.push_back(y);
-  return add(c, nullptr, known::data);
-}
-
-/// Simplifications that keep every IEEE result; -1 for none.
-constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
-  auto keeps = [&](int a) { return at(a).out == nd.out; };
-  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
-  bool const number = is_floating(nd.out.type);
-  if (is_splat(a) && is_splat(b) && number) {
-    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
-    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
-    if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
-    if (k == known::add) return splatted(nd.out, round_to(nd.out.type, x + y));
-    if (k == known::sub) return splatted(nd.out, round_to(nd.out.type, x - y));
-    if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
-    if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
-    if (k == known::neg) return splatted(nd.out, -x);
-  }
-  if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
-  if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
-  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
-  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
-  if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
-  if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
-  if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
-  if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
-  if (k == known::neg && kind(a) == known::neg) return input(a, 0);
-  // Signs move outwards, where they vanish into additions: exact, zeros included.
-  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
-    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
-  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
-  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
-  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
-  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
-  return -1;
-}
-
-/// Views of views, and views that change nothing; -1 for none.
-constexpr int folder::view(node nd, known k, int const* in) {
-  int const a = in[0];
-  if (k == known::permute) {
-    dims perm = nd.at[0];
-    int from = a;
-    if (kind(a) == known::permute) {
-      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
-      from = input(a, 0);
-    }
-    bool same = true;
-    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
-    if (same) return from;
-    int const old = g.edges[static_cast<std::size_t>(nd.first)];
-    if (what[static_cast<std::size_t>(old)] == known::mm && kind(a) == known::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
-      int const factors[] = {input(from, 1), input(from, 0)};
-      node product = at(from);
-      product.out = nd.out;
-      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
-      return add(product, factors, known::mm);
-    }
-    if (from == a) return -1;
-    nd.at = attributes(perm);
-    return add(nd, &from, k);
-  }
-  if (k == known::slice) {
-    dims const& s = nd.at[0];
-    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
-  }
-  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
-  if (kind(a) == k) {
-    int const from = input(a, 0);
-    if (at(from).out.sizes == nd.out.sizes) return from;
-    return add(nd, &from, k);
-  }
-  if (k == known::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
-  return -1;
-}
-
-constexpr int folder::visit(int n) {
-  node nd = g.nodes[static_cast<std::size_t>(n)];
-  known const k = what[static_cast<std::size_t>(n)];
-  list<int> in;
-  in.reserve(static_cast<std::size_t>(nd.count) + 1);
-  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
-  int same = -1;
-  if (k == known::data) take_constants(w.to, g, nd);
-  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
-  if (same >= 0) return same;
-  if (is_pointwise(k)) {
-    same = arithmetic(nd, k, in.data());
-    if (same >= 0) return same;
-    for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
-      int& o = in[static_cast<std::size_t>(e)];
-      if (kind(o) != known::expand) continue;
-      dims shape = at(input(o, 0)).out.sizes;
-      for (int q = 0; q < nd.count; ++q)
-        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
-      if (shape == nd.out.sizes) o = input(o, 0);
-    }
-  } else if (k == known::convert) {
-    if (at(in[0]).out.type == nd.out.type) return in[0];
-    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, round_to(nd.out.type, value[static_cast<std::size_t>(in[0])]));
-  } else if (k >= known::reshape && k <= known::slice) {
-    same = view(nd, k, in.data());
-  } else if (k == known::mm) { // a transposed operand is read transposed
-    dims flags = nd.at[0];
-    for (int e = 0; e < 2; ++e) {
-      int& o = in[static_cast<std::size_t>(e)];
-      if (kind(o) != known::permute) continue;
-      if (!swaps(at(o).at[0])) continue;
-      o = input(o, 0);
-      flags[e] = !flags[e];
-    }
-    nd.at = attributes(flags);
-  }
-  return same >= 0 ? same : add(nd, in.data(), k);
-}
-} // namespace detail
-
-/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
-/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
-constexpr graph fold(graph const& g) {
-  detail::folder f(g);
-  return f.w.run([&](int n) { return f.visit(n); }, [] {});
-}
-
-} // namespace varve
-
-// ---- varve/graph/optimize.hpp
-namespace varve {
-
-/// The fixed sequence of passes before planning: fold, merge equal operations, fold what became equal, drop the dead.
-constexpr graph optimize(graph const& g) {
-  graph const live = dce(g);
-  graph const folded = fold(live);
-  graph const merged = cse(folded);
-  return dce(merged);
-}
-
-} // namespace varve
 
 // ---- varve/graph/arena.hpp
 namespace varve::loop {
@@ -19275,6 +17473,9 @@ constexpr void place_in_arena(program& p) {
   p.workspace = 0;
   list<int> placed; // by address: the lowest gap is found in one pass
   placed.reserve(p.buffers.size());
+  int before = -1; // the buffer placed last
+  std::ptrdiff_t place_of_before = 0;
+  index_t unit_before = 0;
   life* const all = lives.data();
   for (std::size_t k = 0; k < p.buffers.size(); ++k) {
     buffer& b = p.buffers[k];
@@ -19284,6 +17485,10 @@ constexpr void place_in_arena(program& p) {
     index_t begin = 0;
     int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
     int const* o = placed.data();
+    if (before >= 0 && all[before].from == from && all[before].to == to && bytes >= all[before].end - all[before].begin && unit == unit_before) { // one as long-lived found no gap below
+      begin = (all[before].end + unit - 1) / unit * unit;
+      o += place_of_before + 1;
+    }
     for (; o != last && all[*o].begin < begin + bytes; ++o) {
       life const& other = all[*o];
       if (other.end > begin && other.from <= to && from <= other.to) begin = (other.end + unit - 1) / unit * unit;
@@ -19294,6 +17499,7 @@ constexpr void place_in_arena(program& p) {
     placed.push_back(static_cast<int>(k));
     for (; at > 0 && all[placed[at - 1]].begin > begin; --at) placed[at] = placed[at - 1];
     placed[at] = static_cast<int>(k);
+    before = static_cast<int>(k), place_of_before = at, unit_before = unit;
   }
 }
 
@@ -19350,7 +17556,7 @@ struct unfolding {
   int self = -1;  // while exploring: the root itself
   box range{};
   list<int> head{};
-  list<char> near{}; // was any of 64 neighbouring nodes demanded?
+  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
   list<axis_index> maps{};
   list<instance> all{};
   list<int> args{};
@@ -19358,25 +17564,41 @@ struct unfolding {
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0) {}
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {}
 
   constexpr void clear() {
-    for (instance const& i : all) head.data()[i.node] = -1, near.data()[i.node / 64] = 0;
+    int* const heads = head.data();
+    std::uint64_t *const bits = near.data(), *const words = far.data();
+    for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
-  /// The next node below or above `n` to look at: neighbourhoods where nothing was demanded are passed over, so that a sweep costs what was demanded and not what the graph has.
+  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and not what the graph has.
   constexpr int below(int n) const {
-    char const* const any = near.data();
-    --n;
-    while (n >= 0 && !any[n / 64]) n = n / 64 * 64 - 1;
-    return n;
+    std::uint64_t const* const bits = near.data();
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1)) return k * 64 + 63 - __builtin_clzll(here);
+    std::uint64_t const* const words = far.data();
+    int w = k / 64;
+    std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
+    while (!some && w > 0) some = words[--w];
+    if (!some) return -1;
+    k = w * 64 + 63 - __builtin_clzll(some);
+    return k * 64 + 63 - __builtin_clzll(bits[k]);
   }
   constexpr int above(int n) const {
-    char const* const any = near.data();
-    ++n;
-    while (n <= highest && !any[n / 64]) n = n / 64 * 64 + 64;
-    return n;
+    std::uint64_t const* const bits = near.data();
+    if (++n > highest) return n;
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
+    std::uint64_t const* const words = far.data();
+    int const last = highest / 4096;
+    int w = k / 64;
+    std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
+    while (!some && w < last) some = words[++w];
+    if (!some) return highest + 1;
+    k = w * 64 + __builtin_ctzll(some);
+    return k * 64 + __builtin_ctzll(bits[k]);
   }
   constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
 
@@ -19397,7 +17619,7 @@ struct unfolding {
     int const id = static_cast<int>(all.size());
     all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id, near.data()[n / 64] = 1;
+    head.data()[n] = id, near.data()[n / 64] |= std::uint64_t{1} << n % 64, far.data()[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
     if (n > highest) highest = n;
     return id;
   }
@@ -19426,8 +17648,9 @@ struct unfolding {
 
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
+    int const* const heads = head.data();
     for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
-      for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
+      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
   }
 
 private:
@@ -19763,7 +17986,7 @@ constexpr double vector_cost(body const& b, list<access> const& acc, int d, int 
   for (access const& a : acc)
     if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
   index_t const n = b.extent[d], vectors = (n + width - 1) / width;
-  return cost * static_cast<double>(vectors) / static_cast<double>(n);
+  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
 }
 } // namespace detail
 
@@ -19775,6 +17998,77 @@ constexpr void fill(program& p, int buffer, sink_kind kind) {
   double const inf = std::numeric_limits<double>::infinity();
   s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
   p.stages.push_back(s);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/transpose.hpp
+/// @file
+/// Loads of records: arrays whose elements are short rows.
+namespace varve::loop {
+
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
+template <class T>
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+#if VARVE_USE_XSIMD && defined(__AVX__)
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+#endif
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
+  }
 }
 
 } // namespace varve::loop
@@ -20455,6 +18749,2289 @@ constexpr program plan(graph const& g) {
 
 } // namespace varve::loop
 
+// ---- varve/graph/block_graph.hpp
+namespace varve::loop {
+
+/// Plans a graph and its functions as tables.
+template <class Kernels>
+class block_graph_planner {
+public:
+  static constexpr block_program plan(graph const& g) {
+    block_program r;
+    block_graph_planner planner(r);
+    r.functions.assign(g.regions.size(), block_function{0, 0, 0, -1, 0, 0, 0});
+    for (int k = 0; k < g.regions[0].inputs; ++k) r.arguments.push_back(g.nodes[k].out);
+    planner.function(g, 0);
+    return r;
+  }
+
+private:
+  block_program& r;
+  Kernels kernels;
+
+  constexpr explicit block_graph_planner(block_program& r_) : r(r_), kernels(r_.keys) {}
+
+  static constexpr index_t aligned(index_t bytes) { return (bytes + 63) / 64 * 64; }
+  /// The elements of a constant as bytes.
+  constexpr index_t constant(program const& p, buffer const& b) {
+    while (r.constants.size() % 64) r.constants.push_back(0);
+    auto const first = static_cast<index_t>(r.constants.size());
+    on_dtype(b.type, "fuse", [&]<class T>() {
+      for (index_t e = 0; e < b.elements; ++e)
+        for (unsigned char byte : std::bit_cast<std::array<unsigned char, sizeof(T)>>(static_cast<T>(p.constants[b.number + e]))) r.constants.push_back(byte);
+    });
+    return first;
+  }
+  constexpr int callee(call_info const& c) {
+    callee_key const key{c.what, c.out.type, c.operands > 1 ? c.in[1].type : c.operands > 0 ? c.in[0].type : c.out.type, c.op};
+    for (std::size_t k = 0; k < r.keys.callees.size(); ++k)
+      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other && (o.op == key.op || key.what != known::other)) return static_cast<int>(k);
+    r.keys.callees.push_back(key);
+    return static_cast<int>(r.keys.callees.size()) - 1;
+  }
+  constexpr int slots(program const& p, int from, int count) {
+    int const first = static_cast<int>(r.slots.size());
+    for (int k = 0; k < count; ++k) r.slots.push_back(p.slots[from + k]);
+    return first;
+  }
+  static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
+
+  /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
+  constexpr void function(graph const& g, int number) {
+    program const p = loop::plan(g);
+    if (number == 0) r.results = p.results;
+    block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
+    for (buffer b : p.buffers) {
+      if (b.where == place::constant) b.number = constant(p, b);
+      r.buffers.push_back(b);
+    }
+    index_t hungriest = 0, handed = 0;
+    for (stage s : p.stages) {
+      if (s.kind == stage_kind::loops) {
+        body const& b = p.bodies[s.number];
+        s.number = static_cast<int>(r.bodies.size());
+        block_planner<Kernels>::plan(p, b, kernels, r);
+        hungriest = greater(hungriest, r.bodies.back().scratch);
+      } else if (s.kind != stage_kind::fill) {
+        call_info const& c = p.calls[s.number];
+        s.number = static_cast<int>(r.calls.size());
+        bool const inner = s.kind == stage_kind::branch || s.kind == stage_kind::scan;
+        r.calls.push_back({c, inner ? -1 : callee(c)});
+        if (inner) {
+          int const carried = s.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
+          s.in[1] = slots(p, s.in[1], c.operands), s.in[2] = slots(p, s.in[2], c.results + carried);
+          handed = greater(handed, c.operands + c.results + 2 * carried);
+        }
+      } else {
+        s.number = kernels.fold(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, p.buffers[s.out].type);
+      }
+      r.stages.push_back(s);
+    }
+    r.functions[number] = f; // known from here on
+    for (int k = f.stage_first; k < f.stage_first + f.stage_count; ++k) {
+      stage const s = r.stages[k];
+      if (s.kind != stage_kind::branch && s.kind != stage_kind::scan) continue;
+      call_info const c = r.calls[s.number].info;
+      hungriest = greater(hungriest, called(g, c.region));
+      if (s.kind == stage_kind::branch) hungriest = greater(hungriest, called(g, c.region + 1));
+      if (c.condition >= 0) hungriest = greater(hungriest, called(g, c.condition));
+    }
+    f.addresses = aligned(static_cast<index_t>(sizeof(void*)) * (f.buffer_count + handed));
+    f.memory = f.addresses + aligned(f.workspace) + aligned(hungriest);
+    r.functions[number] = f;
+  }
+  /// Plans a function where it is not planned yet; bytes that it needs.
+  constexpr index_t called(graph const& g, int region) {
+    if (r.functions[region].stage_count < 0) {
+      graph const inner = function_of(g, region);
+      function(inner, region);
+    }
+    return r.functions[region].memory;
+  }
+};
+
+/// The tables of an (optimized) graph and of all functions it calls, not yet linked.
+template <class Kernels>
+constexpr block_program plan_blocks(graph const& g) {
+  return block_graph_planner<Kernels>::plan(g);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_run.hpp
+namespace varve::loop {
+
+/// Fills `n` elements of dtype `t` with a number. (A template only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
+  on_dtype(t, "fuse", [&]<class T>() {
+    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
+  });
+}
+
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes.
+template <class = void>
+class block_runner {
+public:
+  VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    block_runner r{v, b, buffer, scratch};
+    r.start();
+    r.outer(0);
+  }
+
+private:
+  block_view const& v;
+  block_body const& b;
+  std::byte* const* buffer;
+  block_access const* accesses;
+  block_place const* places;
+  block_sink const *sinks, *sinks_end;
+  std::byte** at; // the places in the present block
+  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t chunk = 0;
+  bool first = true;
+
+  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
+      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
+        at(reinterpret_cast<std::byte**>(scratch)) {}
+
+  void start() {
+    auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
+    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
+  }
+  /// Where the present block of an access begins.
+  std::byte* address(block_access const& a) const {
+    index_t p = a.offset;
+    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    return buffer[a.buffer] + p * a.itemsize;
+  }
+  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(kernel::detail::reducer const& fold, block_access const& a, int l, std::byte* p) const {
+    while (l < b.rank && a.stride[l] == 0) ++l;
+    if (l == b.rank) return fold.clear(1, p);
+    int last = b.rank - 1;
+    while (a.stride[last] == 0) --last;
+    if (l == last && a.stride[l] == 1) return fold.clear(b.extent[l], p);
+    for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
+  }
+  void outer(int l) {
+    if (l < b.tile) {
+      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      return;
+    }
+    if (b.inner == 0) return;
+    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
+      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+      block();
+    }
+  }
+  void block() {
+    index_t const n = chunk * b.inner;
+    for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
+    for (block_step const *s = v.steps + b.step_first, *const end = s + b.step_count; s != end; ++s) {
+      if (s->what == block_step::kind::call) {
+        void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
+        v.kernels[s->kernel](static_cast<std::size_t>(n), at[s->out], in);
+      } else if (s->once && !first) {
+        continue;
+      } else if (s->what == block_step::kind::fill) {
+        fill_elements<>(s->type, at[s->out], s->once ? b.block : n, s->value);
+      } else if (s->what == block_step::kind::index) {
+        count(accesses[s->access], s->type, at[s->out]);
+      } else {
+        copy(accesses[s->access], at[s->out], n);
+      }
+    }
+    for (block_sink const* s = sinks; s != sinks_end; ++s) leave(*s, n);
+    first = false;
+  }
+  /// Calls `f(first element in the block, address relative to the block's, elements)` for each row of the block.
+  template <class F>
+  void for_each_row(block_access const& a, F const& f) const {
+    int const last = b.rank - 1;
+    auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
+    index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
+    index_t j[max_rank]{}, p = 0;
+    for (index_t k = 0; k < rows; ++k) {
+      f(k * row, p, row);
+      for (int l = last - 1; l >= b.tile; --l) {
+        p += a.stride[l];
+        if (++j[l] < extent(l)) break;
+        p -= a.stride[l] * j[l];
+        j[l] = 0;
+      }
+    }
+  }
+  /// Brings the elements of a block together.
+  void copy(block_access const& a, std::byte* to, index_t n) const {
+    std::byte const* const from = address(a);
+    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
+    if (a.period > 1) { // what is there is doubled until it is enough
+      index_t have = a.period < n ? a.period : n;
+      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
+      for (index_t more = 0; have < n; have += more) {
+        more = n - have < have ? n - have : have;
+        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
+      }
+      return;
+    }
+    index_t const step = a.stride[b.rank - 1] * a.itemsize;
+    for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize); });
+  }
+  /// The affine function of the loop indices that an access is.
+  void count(block_access const& a, dtype t, std::byte* to) const {
+    index_t start = a.offset;
+    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
+    index_t const step = a.stride[b.rank - 1];
+    on_dtype(t, "fuse", [&]<class T>() {
+      for_each_row(a, [&](index_t element, index_t p, index_t row) {
+        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
+      });
+    });
+  }
+  /// Stores a block, or folds it into memory.
+  void leave(block_sink const& s, index_t n) const {
+    block_access const& a = accesses[s.access];
+    std::byte const* const x = at[s.from];
+    std::byte* const to = address(a);
+    index_t const step = a.stride[b.rank - 1];
+    if (s.kind == sink_kind::store) {
+      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
+      for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize); });
+      return;
+    }
+    kernel::detail::reducer const& fold = v.folds[s.fold];
+    if (a.all) return fold.columns(1, n, n, x, to);
+    if (a.period == 1) return fold.row(n, x, to);
+    if (a.period > 1) return fold.columns(n / a.period, a.period, a.period, x, to);
+    for_each_row(a, [&](index_t element, index_t p, index_t row) {
+      std::byte const* const from = x + element * s.itemsize;
+      std::byte* const here = to + p * a.itemsize;
+      if (step == 0) fold.row(row, from, here);
+      else if (step == 1) fold.columns(1, row, row, from, here);
+      else
+        for (index_t k = 0; k < row; ++k) fold.row(1, from + k * s.itemsize, here + k * step * a.itemsize);
+    });
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_graph_run.hpp
+namespace varve::loop {
+
+/// Runs a function of linked tables on the addresses of its arguments and results. `memory` has room for `function.memory` bytes, begins at a multiple of 64, and is all the memory needed.
+template <class = void>
+class block_graph_runner {
+public:
+  VARVE_NOINLINE static void run(block_view const& v, int number, void const* const* arguments, void* const* results, std::byte* memory) {
+    block_graph_runner{v, v.functions[number], arguments, results, memory}.stages();
+  }
+
+private:
+  block_view const& v;
+  block_function const& f;
+  std::byte **at, **handed; // addresses of buffers, and room for those that functions get
+  std::byte *arena, *scratch;
+
+  block_graph_runner(block_view const& view, block_function const& function, void const* const* arguments, void* const* results, std::byte* memory)
+      : v(view), f(function), at(reinterpret_cast<std::byte**>(memory)), handed(at + f.buffer_count), arena(memory + f.addresses), scratch(arena + (f.workspace + 63) / 64 * 64) {
+    for (int k = 0; k < f.buffer_count; ++k) {
+      buffer const& b = v.buffers[f.buffer_first + k];
+      if (b.where == place::argument) at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
+      else if (b.where == place::result) at[k] = static_cast<std::byte*>(results[b.number]);
+      else if (b.where == place::constant) at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
+      else at[k] = arena + b.number;
+    }
+  }
+  void stages() const {
+    for (stage const *s = v.stages + f.stage_first, *const end = s + f.stage_count; s != end; ++s) {
+      if (s->kind == stage_kind::loops) block_runner<>::run(v, v.bodies[s->number], at, scratch);
+      else if (s->kind == stage_kind::fill) fill(*s);
+      else if (s->kind == stage_kind::branch) branch(*s, v.calls[s->number].info);
+      else if (s->kind == stage_kind::scan) scan(*s, v.calls[s->number].info);
+      else call(*s, v.calls[s->number]);
+    }
+  }
+  buffer const& buffer_of(int k) const { return v.buffers[f.buffer_first + k]; }
+  void fill(stage const& s) const {
+    v.folds[s.number].clear(buffer_of(s.out).elements, at[s.out]); // exact for integers too
+  }
+  void call(stage const& s, block_call const& c) const {
+    std::byte* const in[] = {at[s.in[0] < 0 ? 0 : s.in[0]], at[s.in[1] < 0 ? 0 : s.in[1]], at[s.in[2] < 0 ? 0 : s.in[2]]};
+    block_callee const& callee = v.callees[c.callee];
+    callee.run(callee, c.info, in, at[s.out]);
+  }
+  void function(int number, std::byte* const* in, std::byte* const* out) const {
+    run(v, number, reinterpret_cast<void const* const*>(in), reinterpret_cast<void* const*>(out), scratch);
+  }
+  /// Addresses of the buffers in `count` slots, put down at `to`; what follows.
+  std::byte** put(std::byte** to, int first, int count) const {
+    for (int k = 0; k < count; ++k) *to++ = at[v.slots[first + k]];
+    return to;
+  }
+  void branch(stage const& s, call_info const& c) const {
+    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
+    std::byte **const out = put(handed, s.in[1], c.operands);
+    put(out, s.in[2], c.results);
+    function(c.region + (chosen ? 0 : 1), handed, out);
+  }
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  void scan(stage const& s, call_info const& c) const {
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
+    index_t const n = c.at[1][0];
+    auto from = [&](int k) { return at[v.slots[s.in[1] + k]]; };
+    auto to = [&](int k) { return at[v.slots[s.in[2] + k]]; };
+    auto bytes = [&](int slot) {
+      buffer const& b = buffer_of(v.slots[slot]);
+      return static_cast<std::size_t>(b.elements * itemsize(b.type));
+    };
+    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
+    std::byte** const in = handed;
+    std::byte** const out = put(in, s.in[1], c.operands);
+    std::byte** here = put(out, s.in[2], c.results);
+    std::byte** there = put(here, s.in[2], carried);
+    put(there, s.in[2] + c.results, carried);
+    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+    for (int k = 0; k < carried; ++k) std::memcpy(here[k], from(k), bytes(s.in[1] + k));
+    index_t steps = n;
+    if (counted) on_dtype(buffer_of(v.slots[s.in[1] + walked]).type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from(walked))); });
+    auto goes_on = [&](index_t step) {
+      if (!open) return step < steps;
+      put(in, s.in[1], c.operands);
+      for (int k = 0; k < carried; ++k) in[k] = here[k];
+      function(c.condition, in, &at[s.in[0]]);
+      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
+      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return go;
+    };
+    index_t step = 0;
+    for (; goes_on(step); ++step) {
+      index_t const row = c.at[0][2] ? steps - 1 - step : step;
+      for (int k = 0; k < walked; ++k) in[k] = k < carried ? here[k] : from(k) + row * row_bytes(s.in[1] + k);
+      for (int k = 0; k < c.results; ++k) out[k] = k < carried ? there[k] : to(k) + row * row_bytes(s.in[2] + k);
+      function(c.region, in, out);
+      std::swap(here, there);
+    }
+    if (!open && !counted) return;
+    for (int k = 0; k < carried; ++k)
+      if (here[k] != to(k)) std::memcpy(to(k), here[k], bytes(s.in[2] + k));
+    for (int k = carried; k < c.results; ++k) std::memset(to(k) + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/emit.hpp
+/// @file
+/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
+/// `P` is a type with `static constexpr auto value`, a `static_program`.
+namespace varve::loop {
+
+/// Addresses of arguments, results and the arena while a program runs.
+template <int Arguments, int Results>
+struct memory {
+  void const* argument[Arguments ? Arguments : 1];
+  void* result[Results ? Results : 1];
+  std::byte* arena;
+};
+
+/// The elements of a constant of program `P`, with their type: read-only data of the executable.
+template <class P, int Buffer>
+struct table {
+  static constexpr buffer b = P::value.buffers[Buffer];
+  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
+  constexpr table() : elements{} {
+    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
+  }
+};
+template <class P, int Buffer>
+alignas(64) inline constexpr table<P, Buffer> table_of{};
+
+/// First element of a buffer, with its type.
+template <class P, int Buffer>
+VARVE_INLINE auto* address(auto const& mem) {
+  constexpr buffer b = P::value.buffers[Buffer];
+  using T = type_of<b.type>;
+  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
+  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
+  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else return reinterpret_cast<T*>(mem.arena + b.number);
+}
+
+/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
+template <int Live, int First = 0>
+struct lanes_in_use {
+  static constexpr int live = Live, first = First;
+};
+
+namespace detail {
+template <class P, int A, std::size_t... L>
+VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
+  constexpr access a = P::value.accesses[A];
+  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
+}
+template <class P, int A>
+VARVE_INLINE index_t position(index_t const* i) {
+  return position<P, A>(i, std::make_index_sequence<max_rank>{});
+}
+
+/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+template <class V, class M, index_t Stride, class T>
+VARVE_INLINE V load_lanes(T const* p) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    return static_cast<V>(*p);
+  } else if constexpr (Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
+    else return kernel::load_first(p, M::live);
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
+    return kernel::load(all);
+  }
+}
+
+template <class T, class E>
+VARVE_INLINE T narrow(E x) {
+  if constexpr (std::is_same_v<T, bool>) return x != 0;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
+  else return static_cast<T>(x);
+}
+template <class M, index_t Stride, class T, class V>
+VARVE_INLINE void store_lanes(T* p, V const& v) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
+    else kernel::store_first(p, M::live, v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+  }
+}
+
+/// 0, 1, 2, ... times `step`.
+template <class V>
+VARVE_INLINE V ramp(kernel::element_t<V> step) {
+  using E = kernel::element_t<V>;
+  if constexpr (kernel::is_batch<V>) {
+    alignas(64) E all[kernel::lanes<E>];
+    for (int l = 0; l < static_cast<int>(kernel::lanes<E>); ++l) all[l] = static_cast<E>(l) * step;
+    return kernel::load(all);
+  } else {
+    return V(0);
+  }
+}
+
+template <class V>
+VARVE_INLINE V pick_greatest(V const& a, V const& b) {
+  if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
+  else return a > b || a != a ? a : b;
+}
+template <class V>
+VARVE_INLINE V pick_least(V const& a, V const& b) {
+  if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
+  else return a < b || a != a ? a : b;
+}
+template <class V>
+VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
+  if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
+  else return a * b + c;
+}
+/// c - a * b
+template <class V>
+VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
+  if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
+  else return c - a * b;
+}
+/// Rounds a double to the dtype it stands for.
+template <dtype D>
+VARVE_INLINE double rounded(double x) {
+  if constexpr (D == dtype::float64) return x;
+  else return static_cast<double>(narrow<type_of<D>>(x));
+}
+template <dtype To, dtype From, class V>
+VARVE_INLINE V converted(V const& x) {
+  using E = kernel::element_t<V>;
+  if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
+    return x;
+  } else if constexpr (To == dtype::bool_) {
+    if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
+    else return x != 0 ? E(1) : E(0);
+  } else if constexpr (kernel::is_batch<V>) {
+    if constexpr (To == dtype::float64) return x;
+    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
+  } else {
+    return static_cast<E>(narrow<type_of<To>>(x));
+  }
+}
+} // namespace detail
+
+namespace detail {
+/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
+template <class V>
+VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
+  return slot >= 0 ? now[slot] : fixed[~slot];
+}
+/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
+template <step_kind Kind, class V>
+VARVE_INLINE V arithmetic(V const& a, V const& b) {
+#if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
+  if constexpr (kernel::is_batch<V>) {
+    if constexpr (Kind == step_kind::add) return V(a.data + b.data);
+    else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
+    else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
+    else return V(a.data / b.data);
+  } else
+#endif
+  {
+    if constexpr (Kind == step_kind::add) return a + b;
+    else if constexpr (Kind == step_kind::sub) return a - b;
+    else if constexpr (Kind == step_kind::mul) return a * b;
+    else return a / b;
+  }
+}
+/// The kernel of an operator on the lane type.
+template <class V>
+constexpr auto kernel_of(op_handle const& op) {
+  if constexpr (std::is_same_v<V, float>) return op.lane_f32;
+  else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
+  else return op.simd_f64;
+}
+/// A kernel as a function that many steps share.
+template <auto Kernel, class V, class... X>
+VARVE_NOINLINE V call_apart(X... x) {
+  V const a[] = {x...};
+  return Kernel(a);
+}
+/// Operand `K` of a step with many.
+template <class P, int S, int K, class V>
+VARVE_INLINE V const& term(V const* fixed, V const* now) {
+  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
+  if constexpr (slot >= 0) return now[slot];
+  else return fixed[~slot];
+}
+/// An operator by its lane kernel.
+template <class P, int S, class V, int... K>
+VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+  constexpr step s = P::value.steps[S];
+  if constexpr (s.wide && s.from == dtype::float32) {
+    constexpr auto k = s.op->lane_f32;
+    float const a[] = {static_cast<float>(term<P, S, K>(fixed, now))..., 0.0f};
+    return k(a);
+  } else {
+    constexpr auto k = kernel_of<V>(*s.op);
+    V const a[] = {term<P, S, K>(fixed, now)..., V(kernel::element_t<V>(0))};
+    if constexpr (s.wide) return rounded<s.type>(k(a));
+    else return k(a);
+  }
+}
+/// One of many terms goes to one of two partial results: half the latency.
+template <step_kind Kind, int K, class V>
+VARVE_INLINE void take(V* r, V const& x) {
+  if constexpr (K < 2) r[K] = x;
+  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
+  else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
+  else r[K % 2] = pick_least(r[K % 2], x);
+}
+template <int K, class V>
+VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
+  if constexpr (K < 2) r[K] = a * b;
+  else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
+}
+template <class P, int S, class V, int... K>
+VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+  constexpr step_kind kind = P::value.steps[S].kind;
+  V r[2];
+  if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
+  else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
+  if constexpr (sizeof...(K) > 1) {
+    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
+    else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
+    else return pick_least(r[0], r[1]);
+  } else {
+    return r[0];
+  }
+}
+} // namespace detail
+
+/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <class P, int S, int Slot, int Vector, class M, class V>
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
+  constexpr step s = P::value.steps[S];
+  using E = kernel::element_t<V>;
+  if constexpr (s.kind == step_kind::none) {
+  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
+    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
+  } else if constexpr (s.kind == step_kind::fma) {
+    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::fnma) {
+    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(detail::pick(fixed, now, s.in[0]));
+    else now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
+  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
+    constexpr auto k = detail::kernel_of<V>(*s.op);
+    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
+    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(a[0], a[1]);
+    else now[Slot] = k(a);
+  } else if constexpr (s.kind == step_kind::op) {
+    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
+  } else if constexpr (s.kind == step_kind::load) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+  } else if constexpr (s.kind == step_kind::records) {
+    constexpr access a = P::value.accesses[s.access];
+    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
+    load_fields<E>(p, a.stride[Vector], now + Slot);
+  } else if constexpr (s.kind == step_kind::index) {
+    constexpr access a = P::value.accesses[s.access];
+    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
+    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
+    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+    if constexpr (s.count == 0) now[Slot] = x;
+    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
+    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
+  } else if constexpr (s.kind == step_kind::constant) {
+    now[Slot] = V(static_cast<E>(s.value));
+  } else if constexpr (s.kind == step_kind::convert) {
+    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
+  } else {
+    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_kernel.hpp
+/// @file
+/// Kernels over blocks of elements: how plans number them, and what each number is.
+namespace varve::loop {
+
+/// Numbers kernels in the order in which they are first asked for.
+class kernel_numbers {
+public:
+  constexpr explicit kernel_numbers(block_keys& keys) : keys_(keys) {
+    arithmetic_.assign(8 * dtypes, -1), convert_.assign(dtypes * dtypes, -1), fold_.assign(4 * dtypes, -1);
+  }
+  constexpr int arithmetic(block_op op, dtype t) {
+    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr});
+  }
+  constexpr int convert(dtype to, dtype from) {
+    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr});
+  }
+  constexpr int fold(sink_kind kind, dtype t) {
+    int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
+    if (number < 0) number = static_cast<int>(keys_.folds.size()), keys_.folds.push_back({kind, t});
+    return number;
+  }
+
+protected:
+  static constexpr int dtypes = 10;
+  struct named {
+    op_handle const* op;
+    known what;
+    int numbers[dtypes];
+  };
+  /// What is known of an operator: looked up once.
+  constexpr named& entry(op_handle const* op) {
+    for (named& n : ops_)
+      if (n.op == op) return n;
+    ops_.push_back({op, identify(*op), {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}});
+    return ops_.back();
+  }
+  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op}); }
+
+private:
+  block_keys& keys_;
+  list<int> arithmetic_{}, convert_{}, fold_{};
+  list<named> ops_{};
+  constexpr int numbered(int& number, kernel_key const& k) {
+    if (number < 0) number = static_cast<int>(keys_.kernels.size()), keys_.kernels.push_back(k);
+    return number;
+  }
+};
+
+/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, else in `double`, integers too, as in fused loops. Sums, differences
+/// and products of integers are exact.
+class lane_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = false;
+  constexpr block_operation operation(step const& s, dtype const* in) {
+    named& n = entry(s.op);
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, same = true;
+    for (int k = 0; k < s.count && k < 4; ++k) {
+      narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
+      same = same && in[k] == s.type;
+    }
+    if (n.what >= known::add && n.what <= known::mul && same && s.type != dtype::bool_)
+      return {arithmetic(n.what == known::add ? block_op::add : n.what == known::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
+    dtype const t = narrow ? dtype::float32 : dtype::float64;
+    return {operator_in(n, t), t, t};
+  }
+};
+
+namespace detail {
+template <block_op Op>
+struct block_functor {
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b) const
+    requires(Op <= block_op::least)
+  {
+    if constexpr (Op == block_op::add) return kernel::add(a, b);
+    else if constexpr (Op == block_op::sub) return kernel::sub(a, b);
+    else if constexpr (Op == block_op::mul) return kernel::mul(a, b);
+    else if constexpr (Op == block_op::greatest) return kernel::maximum(a, b);
+    else return kernel::minimum(a, b);
+  }
+  template <class V>
+  VARVE_INLINE bool operator()(V const& a, V const& b) const
+    requires(Op == block_op::equal)
+  {
+    return a == b;
+  }
+  template <class V>
+  VARVE_INLINE V operator()(V const& a, V const& b, V const& c) const
+    requires(Op == block_op::fma || Op == block_op::fnma)
+  {
+    if constexpr (Op == block_op::fma) return detail::multiply_add(a, b, c);
+    else return detail::subtract_product(a, b, c);
+  }
+};
+/// `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+template <block_op Op, class T>
+constexpr kernel::loop block_kernel() {
+  if constexpr (Op == block_op::fma || Op == block_op::fnma) {
+    if constexpr (std::is_floating_point_v<T>) return &kernel::contiguous<T, T, block_functor<Op>, 3>;
+    else return nullptr;
+  } else if constexpr (Op == block_op::equal) {
+    if constexpr (std::is_same_v<T, std::int64_t>) return &kernel::contiguous<bool, T, block_functor<Op>, 2>;
+    else return nullptr;
+  } else {
+    return &kernel::contiguous<T, T, block_functor<Op>, 2>;
+  }
+}
+/// The lane kernels of an operator as one function of elements.
+template <auto Scalar, auto Register>
+struct lane_functor {
+  template <class V, class... X>
+  VARVE_INLINE V operator()(V const& x, X const&... more) const {
+    V const a[] = {x, more...};
+    if constexpr (kernel::is_batch<V>) return Register(a);
+    else return Scalar(a);
+  }
+};
+} // namespace detail
+
+/// Kernel `K` of the keys of `P`, for a program that the compiler plans: nothing else is instantiated.
+template <class P, int K>
+constexpr kernel::loop linked_kernel() {
+  constexpr kernel_key k = P::keys.kernels[K];
+  if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
+  else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
+  else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
+  else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
+}
+/// ... and how blocks are folded.
+template <class P, int K>
+constexpr kernel::detail::reducer linked_fold() {
+  constexpr fold_key k = P::keys.folds[K];
+  using T = type_of<k.type>;
+  if constexpr (k.kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+  else if constexpr (k.kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+  else return kernel::detail::make_reducer<kernel::sum_fold, T>();
+}
+
+/// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
+  return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
+    switch (op) {
+    case block_op::add: return detail::block_kernel<block_op::add, T>();
+    case block_op::sub: return detail::block_kernel<block_op::sub, T>();
+    case block_op::mul: return detail::block_kernel<block_op::mul, T>();
+    case block_op::greatest: return detail::block_kernel<block_op::greatest, T>();
+    case block_op::least: return detail::block_kernel<block_op::least, T>();
+    case block_op::fma: return detail::block_kernel<block_op::fma, T>();
+    case block_op::fnma: return detail::block_kernel<block_op::fnma, T>();
+    default: return detail::block_kernel<block_op::equal, T>();
+    }
+  });
+}
+/// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
+template <class = void>
+VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
+  return on_dtype(t, "fuse", [kind]<class T>() {
+    if (kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+    if (kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+    return kernel::detail::make_reducer<kernel::sum_fold, T>();
+  });
+}
+
+} // namespace varve::loop
+
+// ---- varve/kernel/matmul_block.hpp
+/// @file
+/// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
+namespace varve::kernel {
+
+namespace detail {
+/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int registers = 32;
+#else
+inline constexpr int registers = 16;
+#endif
+/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
+inline constexpr int block_rows = registers == 32 ? 12 : 6;
+/// Columns of a block.
+template <class T>
+inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
+
+/// Copies or adds the valid columns of a block.
+template <class T>
+VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row, bool accumulate) {
+  constexpr index_t L = lanes<T>;
+  for (; rows > 0; --rows, tile += tile_row, c += c_row) {
+    index_t j = 0;
+    for (; j + L <= cols; j += L) kernel::store(c + j, accumulate ? batch<T>(kernel::load(c + j) + kernel::load(tile + j)) : kernel::load(tile + j));
+    for (; j < cols; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+  }
+}
+
+/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns. All the columns of `b` are read.
+template <class T, int Rows, int Batches>
+VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c, index_t c_row, index_t cols,
+                                 bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  V sum[Rows][Batches];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
+  for (index_t p = 0; p < k; ++p) {
+    V row[Batches];
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) row[j] = kernel::load(b + j * L);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      V const x(a[i * a_row]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
+    }
+    a += a_col;
+    b += b_row;
+  }
+  bool const whole = cols == Batches * L && !accumulate;
+  alignas(64) T tile[Rows * Batches * L];
+  T* const to = whole ? c : tile;
+  index_t const to_row = whole ? c_row : Batches * L;
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) kernel::store(to + i * to_row + j * L, sum[i][j]);
+  if (!whole) detail::merge_tile(Rows, cols, tile, Batches * L, c, c_row, accumulate);
+}
+} // namespace detail
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/matmul.hpp
+/// @file
+/// Matrix products of run-time size with any strides.
+namespace varve::kernel {
+
+/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
+template <class T>
+struct matrix {
+  T* data;
+  index_t row, col;
+  matrix at(index_t i, index_t j) const
+    requires(!std::is_void_v<T>)
+  {
+    return {data + i * row + j * col, row, col};
+  }
+  matrix transposed() const { return {data, col, row}; }
+};
+
+namespace detail {
+/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
+inline constexpr index_t inner_block = 256, outer_block = 240;
+
+/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
+template <class T, int Rows>
+VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
+  for (; i + Rows <= m; i += Rows) detail::multiply_block<T, Rows, 2>(k, a.data + i * a.row, a.row, a.col, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
+  return i;
+}
+/// The same with A packed: the rows of a block lie side by side.
+template <class T>
+VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c, index_t cols, bool accumulate) {
+  index_t i = 0;
+  for (; i + block_rows <= m; i += block_rows)
+    detail::multiply_block<T, block_rows, 2>(k, a + i * k, 1, block_rows, b, b_row, c.data + i * c.row, c.row, cols, accumulate);
+  return i;
+}
+template <class T>
+VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
+  for (index_t i = 0; i + block_rows <= m; i += block_rows, to += block_rows * k)
+    for (index_t p = 0; p < k; ++p)
+      for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
+}
+/// A panel of B, its rows side by side, missing columns 0.
+template <class T>
+VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
+  constexpr index_t W = block_cols<T>, L = lanes<T>;
+  if (b.col == 1) {
+    for (index_t p = 0; p < k; ++p)
+      for (index_t j = 0; j < W; j += L) {
+        T const* const from = b.data + p * b.row + j;
+        kernel::store(to + p * W + j, cols - j >= L ? kernel::load(from) : cols > j ? kernel::load_first(from, static_cast<std::size_t>(cols - j)) : batch<T>(T(0)));
+      }
+    return;
+  }
+  index_t p = 0;
+  if (b.row == 1 && cols == W) // squares transposed in registers
+    for (; p + L <= k; p += L)
+      for (index_t j = 0; j < W; j += L) {
+        batch<T> r[lanes<T>];
+        for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b.data + p + (j + i) * b.col);
+        kernel::transpose<T>(r);
+        for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * W + j, r[i]);
+      }
+  for (index_t j = 0; j < W; ++j)
+    for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
+}
+
+/// y[i] (+)= sum_p a[i, p] x[p].
+template <class T>
+VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y, index_t y_step, bool accumulate) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  index_t i = 0;
+  if (a.row == 1 && y_step == 1) { // columns are contiguous: combine them
+    constexpr index_t W = 4 * L;
+    for (; i + W <= m; i += W) {
+      V s[4] = {V(T(0)), V(T(0)), V(T(0)), V(T(0))};
+      for (index_t p = 0; p < k; ++p)
+        for (int j = 0; j < 4; ++j) s[j] = kernel::fma<T>(V(x[p * x_step]), kernel::load(a.data + i + j * L + p * a.col), s[j]);
+      for (int j = 0; j < 4; ++j) kernel::store(y + i + j * L, accumulate ? V(kernel::load(y + i + j * L) + s[j]) : s[j]);
+    }
+    for (; i < m; i += L) {
+      auto const n = static_cast<std::size_t>(m - i < L ? m - i : L);
+      bool const whole = n == lanes<T>;
+      V s(T(0));
+      for (index_t p = 0; p < k; ++p) {
+        T const* const from = a.data + i + p * a.col;
+        s = kernel::fma<T>(V(x[p * x_step]), whole ? kernel::load(from) : kernel::load_first(from, n), s);
+      }
+      if (whole) kernel::store(y + i, accumulate ? V(kernel::load(y + i) + s) : s);
+      else kernel::store_first(y + i, n, accumulate ? V(kernel::load_first(y + i, n) + s) : s);
+    }
+    return;
+  }
+  bool const rows = a.col == 1 && x_step == 1;
+  for (; i < m; ++i) {
+    T const* const p = a.data + i * a.row;
+    V s(T(0)), t(T(0));
+    index_t j = 0;
+    if (rows) {
+      for (; j + 2 * L <= k; j += 2 * L) {
+        s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
+        t = kernel::fma<T>(kernel::load(p + j + L), kernel::load(x + j + L), t);
+      }
+      for (; j + L <= k; j += L) s = kernel::fma<T>(kernel::load(p + j), kernel::load(x + j), s);
+      if (j < k) t = kernel::fma<T>(kernel::load_first(p + j, static_cast<std::size_t>(k - j)), kernel::load_first(x + j, static_cast<std::size_t>(k - j)), t), j = k;
+    }
+    T r = kernel::reduce_sum(V(s + t));
+    for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
+    y[i * y_step] = accumulate ? y[i * y_step] + r : r;
+  }
+}
+
+template <class T>
+VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+  constexpr index_t W = block_cols<T>;
+  alignas(64) T panel[inner_block * W];
+  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
+  T* const packed = pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
+  for (index_t p = 0; p < k; p += inner_block) {
+    index_t const kb = k - p < inner_block ? k - p : inner_block;
+    bool const add = accumulate || p > 0;
+    index_t const step = packed ? outer_block : m;
+    for (index_t i = 0; i < m; i += step) {
+      index_t const mb = m - i < step ? m - i : step;
+      matrix<T const> const rows = a.at(i, p);
+      if (packed) detail::pack_rows(mb, kb, rows, packed);
+      for (index_t j = 0; j < n; j += W) {
+        index_t const cols = n - j < W ? n - j : W;
+        matrix<T const> const from = b.at(p, j);
+        bool const direct = from.col == 1 && cols == W && mb <= 2 * block_rows; // too few rows to repay a copy
+        if (!direct) detail::pack_panel(kb, cols, from, panel);
+        T const* const q = direct ? from.data : panel;
+        index_t const q_row = direct ? from.row : W;
+        matrix<T> const to = c.at(i, j);
+        index_t r = packed ? detail::multiply_packed_rows(mb, kb, packed, q, q_row, to, cols, add)
+                           : detail::multiply_rows<T, block_rows>(0, mb, kb, rows, q, q_row, to, cols, add);
+        r = detail::multiply_rows<T, block_rows / 3>(r, mb, kb, rows, q, q_row, to, cols, add);
+        detail::multiply_rows<T, 1>(r, mb, kb, rows, q, q_row, to, cols, add);
+      }
+    }
+  }
+  std::free(packed);
+}
+/// A few dozen products, for which a block is too much.
+template <class T>
+VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) {
+      T s(0);
+      for (index_t p = 0; p < k; ++p) s += a.data[i * a.row + p * a.col] * b.data[p * b.row + j * b.col];
+      T& to = c.data[i * c.row + j * c.col];
+      to = accumulate ? to + s : s;
+    }
+}
+template <class T>
+void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate) {
+  for (index_t i = 0; i < m; ++i) {
+    T* const row = c.data + i * c.row;
+    for (index_t j = 0; j < n && !accumulate; ++j) row[j * c.col] = T(0);
+    for (index_t p = 0; p < k; ++p)
+      for (index_t j = 0; j < n; ++j) row[j * c.col] = kernel::add(row[j * c.col], kernel::mul(a.data[i * a.row + p * a.col], b.data[p * b.row + j * b.col]));
+  }
+}
+} // namespace detail
+
+/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives zeros. Floating products are blocked for
+/// registers and caches (scratch: a panel on the stack, beyond 128 Ki elements of A also 240 KiB on the heap, without which it goes on); integers wrap.
+template <class T>
+void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c, bool accumulate = false) {
+  if (m == 0 || n == 0) return;
+  if constexpr (!floating_lane<T>) detail::multiply_simple(m, n, k, a, b, c, accumulate);
+  else {
+    if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
+    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
+    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
+    if (k == 0 || (c.col != 1 && c.row != 1)) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
+    if (c.col != 1) return detail::multiply_blocked<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate); // (a b)^T = b^T a^T
+    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
+  }
+}
+
+/// The same by dtype (`dtype_error` for bool and the dtypes without kernels); strides in elements.
+template <class = void>
+VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b, matrix<void> c, bool accumulate = false) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
+  on_dtype(type, "matmul", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data), a.row, a.col}, {static_cast<T const*>(b.data), b.row, b.col}, {static_cast<T*>(c.data), c.row, c.col},
+                        accumulate);
+  });
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/matmul_fixed.hpp
+/// @file
+/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of B through registers.
+namespace varve::kernel {
+
+namespace detail {
+/// Rows of a block of `Batches` batches that fill the registers but for a row of B and an element of A.
+constexpr int fixed_rows(int batches) { return (registers - 2 - batches) / batches; }
+
+/// A product at a column of C, with at most four batches; `b` may be read up to `b_end`.
+template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows, int Batches, index_t Cols>
+VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
+  using V = batch<T>;
+  constexpr index_t L = lanes<T>;
+  constexpr index_t rest = Cols % L; // columns of the last batch when it is not full
+  V sum[Rows][Batches];
+#pragma GCC unroll 32
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
+  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next row and are dropped in the end.
+  auto step = [&](index_t p, bool partial) __attribute__((always_inline)) {
+    V row[Batches];
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j)
+      row[j] = rest != 0 && j == Batches - 1 && partial ? kernel::load_first(b + p * B_row + j * L, static_cast<std::size_t>(rest)) : kernel::load(b + p * B_row + j * L);
+#pragma GCC unroll 32
+    for (int i = 0; i < Rows; ++i) {
+      V const x(a[i * A_row + p * A_col]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Batches; ++j) sum[i][j] = kernel::fma<T>(x, row[j], sum[i][j]);
+    }
+  };
+  index_t p = 0;
+  if constexpr (rest == 0) {
+    for (; p < K; ++p) step(p, false);
+  } else {
+    index_t const safe = (b_end - b) - Batches * L; // greatest distance at which whole rows may be read
+    for (; p < K && p * B_row <= safe; ++p) step(p, false);
+    for (; p < K; ++p) step(p, true);
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Batches; ++j) {
+      if (rest != 0 && j == Batches - 1) kernel::store_first(c + i * C_row + j * L, static_cast<std::size_t>(rest), sum[i][j]);
+      else kernel::store(c + i * C_row + j * L, sum[i][j]);
+    }
+}
+/// All rows of C at up to `Batches` batches of columns.
+template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, index_t Cols>
+VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
+  constexpr int batches = static_cast<int>((Cols + lanes<T> - 1) / lanes<T>);
+  constexpr index_t most = fixed_rows(batches), blocks = (M + most - 1) / most, rows = (M + blocks - 1) / blocks; // blocks of nearly equal size
+  constexpr index_t rest = M % rows;
+  index_t i = 0;
+  for (; i + rows <= M; i += rows)
+    fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rows), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
+  if constexpr (rest != 0) fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end, c + i * C_row);
+}
+/// B row-major with rows `B_row` apart.
+template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row>
+VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
+  constexpr index_t W = 2 * static_cast<index_t>(lanes<T>), rest = N % W;
+  index_t j = 0;
+  for (; j + W <= N; j += W) fixed_columns<T, M, K, A_row, A_col, B_row, N, W>(a, b + j, b_end, c + j);
+  if constexpr (rest != 0) fixed_columns<T, M, K, A_row, A_col, B_row, N, rest>(a, b + j, b_end, c + j);
+}
+/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would not pay.
+template <class T, index_t M, index_t K, index_t N, index_t C_row, index_t C_col>
+VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
+  constexpr index_t L = lanes<T>;
+  constexpr auto rest = static_cast<std::size_t>(K % L);
+  for (index_t j = 0; j < N; ++j)
+    for (index_t i = 0; i < M; ++i) {
+      batch<T> s(T(0)), t(T(0));
+      index_t p = 0;
+      for (; p + 2 * L <= K; p += 2 * L) {
+        s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s);
+        t = kernel::fma<T>(kernel::load(a + i * K + p + L), kernel::load(b + j * K + p + L), t);
+      }
+      if constexpr (K % (2 * L) >= L) s = kernel::fma<T>(kernel::load(a + i * K + p), kernel::load(b + j * K + p), s), p += L;
+      if constexpr (rest != 0) t = kernel::fma<T>(kernel::load_first(a + i * K + p, rest), kernel::load_first(b + j * K + p, rest), t);
+      c[i * C_row + j * C_col] = kernel::reduce_sum(batch<T>(s + t));
+    }
+}
+/// to[p, j] = b[j, p]: squares in registers, the edges element by element.
+template <class T, index_t K, index_t N, index_t Row>
+VARVE_INLINE void fixed_transpose(T const* b, T* to) {
+  constexpr index_t L = lanes<T>, whole_k = K / L * L, whole_n = N / L * L;
+  for (index_t j = 0; j < whole_n; j += L)
+    for (index_t p = 0; p < whole_k; p += L) {
+      batch<T> r[lanes<T>];
+#pragma GCC unroll 16
+      for (index_t i = 0; i < L; ++i) r[i] = kernel::load(b + (j + i) * K + p);
+      kernel::transpose<T>(r);
+#pragma GCC unroll 16
+      for (index_t i = 0; i < L; ++i) kernel::store(to + (p + i) * Row + j, r[i]);
+    }
+  for (index_t j = 0; j < N; ++j)
+    for (index_t p = j < whole_n ? whole_k : 0; p < K; ++p) to[p * Row + j] = b[j * K + p];
+}
+/// Sizes below a batch: rows of C as vectors of just their width.
+template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col>
+VARVE_INLINE void narrow_product(T const* a, T const* b, T* c) {
+  typedef T row __attribute__((vector_size(N * sizeof(T))));
+#pragma GCC unroll 8
+  for (index_t i = 0; i < M; ++i) {
+    row s{};
+#pragma GCC unroll 8
+    for (index_t p = 0; p < K; ++p) {
+      row r;
+      std::memcpy(&r, b + p * N, sizeof(row));
+      s += a[i * A_row + p * A_col] * r;
+    }
+    std::memcpy(c + i * N, &s, sizeof(row));
+  }
+}
+/// A few dozen products: plain loops that the compiler unrolls.
+template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row, index_t B_col>
+VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
+  T s[M * N];
+#pragma GCC unroll 16
+  for (index_t i = 0; i < M; ++i)
+#pragma GCC unroll 16
+    for (index_t j = 0; j < N; ++j) {
+      T sum = a[i * A_row] * b[j * B_col];
+#pragma GCC unroll 16
+      for (index_t p = 1; p < K; ++p) sum += a[i * A_row + p * A_col] * b[p * B_row + j * B_col];
+      s[i * N + j] = sum;
+    }
+  std::memcpy(c, s, sizeof(s));
+}
+} // namespace detail
+
+/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float or double. `c` may not overlap the inputs.
+template <floating_lane T, index_t M, index_t K, index_t N, bool TA = false, bool TB = false>
+void matmul_fixed(T const* a, T const* b, T* c) {
+  constexpr index_t a_row = TA ? 1 : K, a_col = TA ? M : 1, L = lanes<T>;
+  if constexpr (M == 0 || N == 0) return;
+  else if constexpr (K == 0) {
+    for (index_t i = 0; i < M * N; ++i) c[i] = T(0);
+  } else if constexpr (N < L && N > 1 && (N & (N - 1)) == 0 && !TB) {
+    detail::narrow_product<T, M, K, N, a_row, a_col>(a, b, c);
+  } else if constexpr (N < L && M * K * N <= 128) {
+    detail::tiny_product<T, M, K, N, a_row, a_col, TB ? 1 : N, TB ? K : 1>(a, b, c);
+  } else if constexpr (N == 1 && TA) { // a column of results: combine the contiguous rows of the transpose of a
+    detail::fixed_product<T, 1, K, M, 0, 1, M>(b, a, a + M * K, c);
+  } else if constexpr ((N == 1 || TB) && !TA && (M <= 2 || N <= 2)) {
+    detail::fixed_dots<T, M, K, N, N, 1>(a, b, c);
+  } else if constexpr (TB) {
+    constexpr index_t row = (N + L - 1) / L * L; // rows padded to whole batches
+    alignas(64) T t[K * row];
+    detail::fixed_transpose<T, K, N, row>(b, t);
+    detail::fixed_product<T, M, K, N, a_row, a_col, row>(a, t, t + K * row, c);
+  } else {
+    detail::fixed_product<T, M, K, N, a_row, a_col, N>(a, b, b + K * N, c);
+  }
+}
+
+} // namespace varve::kernel
+
+// ---- varve/graph/call.hpp
+/// @file
+/// Operators with loops of their own: products of matrices, and what addresses memory by values.
+namespace varve::loop {
+
+/// What a call needs to know of shapes: constants where the compiler knows them.
+struct slice_backward_facts {
+  index_t outer = 1, size = 1, inner = 1; // of the sliced axis: sizes before, of and after it
+  index_t start, step, count, total;
+  constexpr explicit slice_backward_facts(call_info const& c) : start(c.at[1][1]), step(c.at[1][3]), count(c.in[0].sizes[static_cast<int>(c.at[1][0])]), total(numel(c.out.sizes)) {
+    for (int k = 0; k < c.out.sizes.n; ++k) (k < c.at[1][0] ? outer : k == c.at[1][0] ? size : inner) *= c.out.sizes.v[k];
+  }
+};
+struct gather_facts {
+  int rank, axis;
+  index_t total;
+  dims sizes, stride, in_stride;
+  constexpr explicit gather_facts(call_info const& c)
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+};
+struct scatter_add_facts {
+  int rank, axis;
+  index_t total, count;
+  dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
+  constexpr explicit scatter_add_facts(call_info const& c)
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
+        source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+};
+struct argmax_facts {
+  index_t outer = 1, size = 1, inner = 1;
+  constexpr explicit argmax_facts(call_info const& c) {
+    for (int k = 0; k < c.in[0].sizes.n; ++k) (k < c.at[0][0] ? outer : k == c.at[0][0] ? size : inner) *= c.in[0].sizes.v[k];
+  }
+};
+
+namespace detail {
+template <class T>
+VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = T(0);
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t q = 0; q < x.count; ++q)
+      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
+}
+template <class T, class I>
+VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
+  for (index_t e = 0; e < x.total; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
+    for (int d = 0; d < x.rank; ++d)
+      if (d != x.axis) at += e / x.stride[d] % x.sizes[d] * x.in_stride[d];
+    out[e] = a[at];
+  }
+}
+template <class T, class I>
+VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* index, T const* source, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
+  for (index_t e = 0; e < x.count; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
+    for (int d = 0; d < x.rank; ++d) {
+      index_t const q = e / x.stride[d] % x.sizes[d];
+      from += q * x.source_stride[d];
+      if (d != x.axis) at += q * x.out_stride[d];
+    }
+    out[at] += source[from];
+  }
+}
+template <class T, class A>
+VARVE_INLINE void argmax(argmax_facts const& x, A const* a, T* out) {
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t i = 0; i < x.inner; ++i) {
+      index_t best = 0;
+      auto const* p = a + o * x.size * x.inner + i;
+      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+        auto const v = p[q * x.inner], w = p[best * x.inner];
+        if (v > w || (v != v && w == w)) best = q;
+      }
+      out[o * x.inner + i] = static_cast<T>(best);
+    }
+}
+} // namespace detail
+
+/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
+template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
+VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
+  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
+  if constexpr (!std::is_floating_point_v<T> || M * K * N > 1 << 18) kernel::matmul<T>(M, N, K, {a, TA ? 1 : K, TA ? M : 1}, {b, TB ? 1 : N, TB ? K : 1}, {c, N, 1});
+  else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
+}
+
+/// Executes the call stage `S` of program `P`.
+template <class P, int S>
+VARVE_INLINE void call(auto const& mem) {
+  constexpr stage s = P::value.stages[S];
+  constexpr call_info c = P::value.calls[s.number];
+  auto* out = address<P, s.out>(mem);
+  using T = std::remove_reference_t<decltype(*out)>;
+  auto const* a = address<P, s.in[0]>(mem);
+  if constexpr (c.what == known::mm) {
+    constexpr index_t total = numel(c.out.sizes);
+    constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    constexpr int r = c.out.sizes.n;
+    constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
+    auto const* b = address<P, s.in[1]>(mem);
+    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+  } else if constexpr (c.what == known::slice_backward) {
+    constexpr slice_backward_facts x(c);
+    detail::slice_backward(x, a, out);
+  } else if constexpr (c.what == known::gather) {
+    constexpr gather_facts x(c);
+    detail::gather(x, a, address<P, s.in[1]>(mem), out);
+  } else if constexpr (c.what == known::scatter_add) {
+    constexpr scatter_add_facts x(c);
+    detail::scatter_add(x, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+  } else if constexpr (c.what == known::argmax) {
+    constexpr argmax_facts x(c);
+    detail::argmax(x, a, out);
+  } else {
+    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/dce.hpp
+namespace varve {
+
+/// Which nodes a result depends on; placeholders and mutations count as such.
+constexpr list<char> live_nodes(graph const& g) {
+  list<char> marks(g.nodes.size(), 0);
+  char* const live = marks.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  int const* const edges = g.edges.data();
+  node const* const nodes = g.nodes.data();
+  for (int r : g.results) live[r] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+  }
+  return marks;
+}
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/join.hpp
+namespace varve {
+namespace detail {
+
+/// State of `join_slices`.
+struct slice_joiner {
+  struct part {
+    index_t start, stop;
+    int value;               // in the new graph
+    op_handle const* handle; // of the `slice_backward`
+    attributes at;
+  };
+  graph const& g;
+  op_handle const* cat;
+  rewriter w;
+  list<known> what;
+  list<char> inner{}; // an addition that is a term of another one and nothing else
+
+  constexpr slice_joiner(graph const& graph_, op_handle const* cat_) : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
+    list<int> uses(g.nodes.size(), 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
+    inner.assign(g.nodes.size(), 0);
+    for (std::size_t n = 0; n < what.size(); ++n)
+      for (int k = 0; what[n] == known::add && k < 2; ++k)
+        if (int const o = operand(static_cast<int>(n), k); what[o] == known::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
+  }
+  constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
+  constexpr int together(list<part> const& parts, std::size_t first, std::size_t last, int axis) {
+    if (last - first == 1) return parts[first].value;
+    std::size_t const middle = first + (last - first) / 2;
+    int const in[] = {together(parts, first, middle, axis), together(parts, middle, last, axis)};
+    node joined;
+    joined.op = cat, joined.at = attributes(dims{axis}), joined.count = 2;
+    joined.out = w.to.nodes[in[0]].out;
+    joined.out.sizes[axis] += w.to.nodes[in[1]].out.sizes[axis];
+    return w.append(joined, in);
+  }
+  /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
+  constexpr bool terms(int n, list<int>& to) const {
+    bool chain = true;
+    list<int> todo(1, n);
+    while (!todo.empty()) { // outermost first
+      int const m = todo.back();
+      todo.pop_back();
+      if (m != n && !inner[m]) {
+        to.push_back(m);
+        continue;
+      }
+      int const a = operand(m, 0), b = operand(m, 1);
+      chain = chain && !(inner[a] && inner[b]);
+      todo.push_back(inner[b] ? b : a), todo.push_back(inner[b] ? a : b);
+    }
+    for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
+    return chain;
+  }
+  /// The sum `n` written anew; -1 when nothing in it is to be joined.
+  constexpr int sum(int n) {
+    list<int> all;
+    bool const chain = terms(n, all);
+    list<part> parts;
+    int other = -1, axis = -1; // the one term that is no slice; the axis of the slices
+    for (int m : all) {
+      node const& nd = g.nodes[m];
+      bool const slice = what[m] == known::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
+      if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
+      if (!slice) other = w.now[m];
+      else axis = static_cast<int>(nd.at[1][0]), parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
+    }
+    for (std::size_t k = 1; k < parts.size(); ++k) // they come nearly sorted; equal ones keep their order
+      for (std::size_t q = k; q > 0 && parts[q].start < parts[q - 1].start; --q) std::swap(parts[q], parts[q - 1]);
+    bool neighbours = false;
+    int equal = 1;
+    for (std::size_t k = 1; k < parts.size(); ++k) {
+      bool const same = parts[k].start == parts[k - 1].start && parts[k].stop == parts[k - 1].stop;
+      equal = same ? equal + 1 : 1;
+      if (same ? other >= 0 || (equal > 2 && !chain) : parts[k].start < parts[k - 1].stop) return -1;
+      neighbours = neighbours || parts[k].start == parts[k - 1].stop;
+    }
+    if (!neighbours) return -1;
+    list<part> apart; // several terms of one slice are added up
+    for (part const& x : parts) {
+      if (apart.empty() || apart.back().start != x.start) {
+        apart.push_back(x);
+        continue;
+      }
+      int const in[] = {apart.back().value, x.value};
+      node added = g.nodes[n];
+      added.out = w.to.nodes[x.value].out;
+      apart.back().value = w.append(added, in);
+    }
+    parts = apart;
+    int total = other;
+    for (std::size_t first = 0, last = 0; first < parts.size(); first = last) {
+      for (last = first + 1; last < parts.size() && parts[last].start == parts[last - 1].stop;) ++last;
+      int value = together(parts, first, last, axis);
+      if (parts[first].start > 0 || parts[last - 1].stop < g.nodes[n].out.sizes[axis]) {
+        node slice;
+        slice.op = parts[first].handle, slice.out = g.nodes[n].out, slice.count = 1;
+        slice.at = attributes(parts[first].at[0], dims{axis, parts[first].start, parts[last - 1].stop, 1});
+        value = w.append(slice, &value);
+      }
+      int const in[] = {total, value};
+      total = total < 0 ? value : w.append(g.nodes[n], in);
+    }
+    return total;
+  }
+  constexpr graph run() {
+    return w.run(
+        [&](int n) {
+          int const joined = what[n] == known::add && !inner[n] ? sum(n) : -1;
+          return joined >= 0 ? joined : w.copy(g.nodes[n]);
+        },
+        [] {});
+  }
+};
+} // namespace detail
+
+/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together by `cat`: the gradient of a
+/// function that takes its argument apart is then written once. Nothing but the sign of a zero may change: each element is that of one slice, whose
+/// terms are added in their order, and zeros were added to it. One visit per node; none where the graph has no such sum. A template, so that units
+/// which do not fuse know nothing of `cat`.
+template <class Cat = cat_t, class Backward = slice_backward_t>
+constexpr void join_slices(graph& g) {
+  int slices = 0;
+  for (node const& n : g.nodes) slices += n.op == &handle<Backward>;
+  if (slices < 2) return;
+  graph const joined = detail::slice_joiner(g, &handle<Cat>).run();
+  g = dce(joined);
+}
+
+} // namespace varve
+
+// ---- varve/graph/block.hpp
+/// @file
+/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
+/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
+/// call: they would fill the instruction cache, and take the compiler's time.
+namespace varve::loop {
+
+/// Steps of a block, and of a body that stays whole: usual programs are far below.
+inline constexpr int block_steps = 64, whole_body = 512;
+
+namespace detail {
+/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
+struct cutter {
+  program& p;
+  body& b;
+  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+  struct entry {
+    op_handle const* op;
+    bool apart;
+  };
+  list<entry> seen{};
+
+  constexpr bool is_long(op_handle const* op) {
+    for (entry const& e : seen)
+      if (e.op == op) return e.apart;
+    seen.push_back({op, identify(*op) == known::pointwise});
+    return seen.back().apart;
+  }
+
+  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
+  /// Calls `f(slot&)` for all operands of a step.
+  template <class F>
+  constexpr void operands(step& s, F f) {
+    if (s.kind == step_kind::none) return; // nothing of it is left
+    int* const slots = p.slots.data() + s.args;
+    if (listed(s))
+      for (int k = 0; k < s.count; ++k) f(slots[k]);
+    for (int k = 0; k < s.count && k < 3; ++k)
+      if (listed(s)) s.in[k] = slots[k];
+      else f(s.in[k]);
+  }
+  constexpr void find_blocks() {
+    int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+    b.block_first = static_cast<int>(p.blocks.size());
+    int together = 0; // steps that may not be parted from the one before
+    for (int k = 0; k < b.step_count; ++k) {
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
+      together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
+      ++p.blocks.back().count;
+      block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
+    }
+    b.block_count = static_cast<int>(p.blocks.size()) - b.block_first;
+  }
+  constexpr void find_uses() {
+    last.assign(static_cast<std::size_t>(b.step_count), -1);
+    for (int k = 0; k < b.step_count; ++k)
+      operands(p.steps[b.step_first + k], [&](int& a) {
+        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
+      });
+    int const end = static_cast<int>(p.blocks.size());
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
+      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
+    }
+  }
+  /// Gives every value that leaves its block a place, from its block until the last that uses it.
+  constexpr void find_places() {
+    kept.assign(static_cast<std::size_t>(b.step_count), -1);
+    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
+      block& now = p.blocks[c];
+      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
+      now.export_first = static_cast<int>(p.slots.size());
+      for (int q = 0; q < now.count; ++q) {
+        int const k = now.first - b.step_first + q;
+        if (last[k] < 0) continue;
+        if (free.empty()) free.push_back(b.kept++);
+        kept[k] = free.back();
+        free.pop_back();
+        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
+        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
+        ++now.export_count;
+      }
+    }
+  }
+  constexpr void run() {
+    find_blocks();
+    find_uses();
+    find_places();
+    for (int k = 0; k < b.step_count; ++k) {
+      int const c = block_of[k], first = p.blocks[c].first - b.step_first;
+      step& s = p.steps[b.step_first + k];
+      operands(s, [&](int& a) {
+        if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
+      });
+      s.slot = k - first;
+      s.apart = s.kind == step_kind::op && is_long(s.op);
+    }
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      sink& s = p.sinks[k];
+      if (s.a >= 0) s.a = ~(b.fixed_count + kept[s.a]);
+      if (s.product && s.b >= 0) s.b = ~(b.fixed_count + kept[s.b]);
+    }
+  }
+};
+} // namespace detail
+
+/// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
+constexpr void cut_long_bodies(program& p) {
+  for (body& b : p.bodies)
+    if (b.step_count > whole_body) detail::cutter{p, b}.run();
+}
+
+namespace detail {
+template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
+VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
+  constexpr block b = P::value.blocks[Block];
+  V now[b.count];
+  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
+  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
+}
+/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
+template <class P, int Block, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr block b = P::value.blocks[Block];
+  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
+}
+template <class P, int First, int Vector, class M, class Mem, class V, int... C>
+VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
+  (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
+}
+} // namespace detail
+
+/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
+template <class P, int First, int Count, int Vector, class M, class Mem, class V>
+VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
+  detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
+  if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/nest.hpp
+namespace varve::loop {
+
+/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
+template <class P, int B>
+struct nest {
+  static constexpr body b = P::value.bodies[B];
+  using T = std::conditional_t<b.type == lane::f32, float, double>;
+  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
+  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
+  static constexpr int sinks = b.sink_count;
+  static constexpr int inner = b.rank - 1;
+  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
+  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
+  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
+  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
+
+  template <class Mem>
+  static VARVE_INLINE void run(Mem const& mem) {
+    index_t i[max_rank];
+    for (index_t& x : i) x = 0;
+    V sum[side_by_side * sinks];
+    V fixed[b.fixed_count + b.kept + 1];
+    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+  }
+
+private:
+  template <int S>
+  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
+  template <int S>
+  static constexpr access target = P::value.accesses[sink_at<S>.access];
+  template <int S>
+  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
+
+  template <int L, int S>
+  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
+  template <int L>
+  static constexpr bool any_accumulates = [] {
+    bool any = false;
+    for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
+    return any;
+  }();
+  /// Sinks in one function: many of them are several, as many steps are.
+  static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  template <int From>
+  using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
+
+  template <int L, class M, class Mem>
+  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
+    if constexpr (any_accumulates<L>) start_all<L, 0>(sum);
+    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
+    if constexpr (L == b.rank) {
+      point<M>(mem, i, sum, fixed);
+    } else if constexpr (L == b.vector) {
+      constexpr index_t n = b.extent[L];
+      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
+      if constexpr (blocks > 0)
+        for (i[L] = 0; i[L] < blocks; i[L] += block) {
+          if constexpr (paired) pair<M>(mem, i, sum, fixed);
+          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+        }
+      if constexpr (block > width && blocks < whole)
+        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
+      if constexpr (whole < n && n < width) {
+        i[L] = 0;
+        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
+      } else if constexpr (whole < n) { // the last vector overlaps the one before
+        i[L] = n - width;
+        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+      }
+      i[L] = 0;
+    } else {
+      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      i[L] = 0;
+    }
+    if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
+  }
+  template <int L, class M, class Mem, int... U>
+  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+    index_t const start = i[L];
+    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
+    i[L] = start;
+  }
+
+  /// One point of the iteration space, or one vector of points.
+  template <class M, class Mem>
+  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+    if constexpr (b.block_count > 0) {
+      run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
+      leave_all<0, M>(mem, i, sum, fixed, fixed);
+    } else {
+      V now[b.step_count + 1];
+      steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
+      leave_all<0, M>(mem, i, sum, fixed, now);
+    }
+  }
+  template <class M, class Mem>
+  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1], next[b.step_count + 1];
+    index_t j[max_rank];
+    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
+    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    leave_all<0, M>(mem, i, sum, fixed, now);
+    leave_all<0, M>(mem, j, sum, fixed, next);
+  }
+  template <class M, class Mem, int... K>
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
+    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+  }
+  template <int From, class M, class Mem>
+  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    if constexpr (sinks <= at_once) leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+    else leave_apart<From, M>(mem, i, sum, fixed, now);
+    if constexpr (From + at_once < sinks) leave_all<From + at_once, M>(mem, i, sum, fixed, now);
+  }
+  template <int From, class M, class Mem>
+  static VARVE_NOINLINE void leave_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+  }
+  template <int From, class M, class Mem, int... S>
+  static VARVE_INLINE void leave_row([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    (leave<From + S, M>(mem, i, sum, fixed, now), ...);
+  }
+  /// Stores or accumulates one value of the body.
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    constexpr sink s = sink_at<S>;
+    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
+    if constexpr (s.kind == sink_kind::store) {
+      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
+    } else {
+      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
+      if constexpr (s.level >= 0) {
+        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
+      } else {
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
+          V const zero = V(neutral<S>());
+          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
+        } else {
+          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
+          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
+        }
+      }
+    }
+  }
+  template <int L, int From>
+  static VARVE_INLINE void start_all(V* sum) {
+    if constexpr (sinks <= at_once) start_row<L, From>(sum, row<From>{});
+    else start_apart<L, From>(sum);
+    if constexpr (From + at_once < sinks) start_all<L, From + at_once>(sum);
+  }
+  template <int L, int From>
+  static VARVE_NOINLINE void start_apart(V* sum) {
+    start_row<L, From>(sum, row<From>{});
+  }
+  template <int L, int From, int... S>
+  static VARVE_INLINE void start_row(V* sum, std::integer_sequence<int, S...>) {
+    (start<L, From + S>(sum), ...);
+  }
+  template <int L, int S>
+  static VARVE_INLINE void start(V* sum) {
+    if constexpr (accumulates<L, S>)
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
+  }
+  template <int L, int From, class M, class Mem>
+  static VARVE_INLINE void finish_all(Mem const& mem, index_t const* i, V* sum) {
+    if constexpr (sinks <= at_once) finish_row<L, From, M>(mem, i, sum, row<From>{});
+    else finish_apart<L, From, M>(mem, i, sum);
+    if constexpr (From + at_once < sinks) finish_all<L, From + at_once, M>(mem, i, sum);
+  }
+  template <int L, int From, class M, class Mem>
+  static VARVE_NOINLINE void finish_apart(Mem const& mem, index_t const* i, V* sum) {
+    finish_row<L, From, M>(mem, i, sum, row<From>{});
+  }
+  template <int L, int From, class M, class Mem, int... S>
+  static VARVE_INLINE void finish_row(Mem const& mem, index_t const* i, V* sum, std::integer_sequence<int, S...>) {
+    (finish_at<L, From + S, M>(mem, i, sum), ...);
+  }
+  template <int L, int S, class M, class Mem>
+  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
+    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
+  }
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
+    constexpr sink s = sink_at<S>;
+    V total = sum[S];
+    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
+    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+    if constexpr (b.vector >= s.level) {
+      T r = across<S>(total);
+      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
+      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
+    } else {
+      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
+      detail::store_lanes<M, target_stride<S>>(p, total);
+    }
+  }
+
+  template <int First, int Count, class M, class Mem>
+  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
+    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
+  }
+  template <int First, int Count, class M, class Mem, int... C>
+  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
+    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+  }
+  template <int First, int From, class M, class Mem, int... K>
+  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
+    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
+  }
+  template <int S>
+  static constexpr T neutral() {
+    constexpr auto k = sink_at<S>.kind;
+    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  }
+  template <int S, class X>
+  static VARVE_INLINE X merge(X const& r, X const& x) {
+    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
+    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
+    else return detail::pick_least(x, r);
+  }
+  template <int S>
+  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
+    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
+    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    else return merge<S>(r, a);
+  }
+  template <int S>
+  static VARVE_INLINE T across(V const& x) {
+    if constexpr (!kernel::is_batch<V>) return x;
+    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
+    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
+  }
+  /// `x` in the lanes that count, `old` in the others.
+  template <class M, bool Apply>
+  static VARVE_INLINE V masked(V const& x, V const& old) {
+    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
+      return x;
+    } else {
+      V const lane = detail::ramp<V>(T(1));
+      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      else return kernel::select<T>(lane < V(T(M::live)), x, old);
+    }
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/cse.hpp
+namespace varve {
+
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone;
+/// what no result depends on is left out.
+/// Equal nodes are found by hash: expected constant work per node.
+constexpr graph cse(graph const& g) {
+  rewriter w(g);
+  std::size_t slots = 16;
+  while (slots < 2 * g.nodes.size()) slots *= 2;
+  list<int> table(slots, -1);
+  list<std::size_t> used;
+  list<known> const kinds = identify(g);
+  list<char> const marks = live_nodes(g);
+  char const* const live = marks.data();
+  known const* const what = kinds.data();
+  auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
+  auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  auto start = [&] { // operations of one region are not visible in another
+    for (std::size_t s : used) table[s] = -1;
+    used.clear();
+  };
+  auto each = [&](int n) {
+    if (!live[n]) return -1;
+    node const& nd = g.nodes[n];
+    op_kind const kind = nd.op->kind;
+    if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
+    bool const data = what[n] == known::data;
+    double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
+    index_t const count = data ? numel(nd.out.sizes) : 0;
+    std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
+    for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
+    for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
+    known const k_ = what[n];
+    bool const commutes = k_ == known::add || k_ == known::mul;
+    bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
+    auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
+    for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
+    for (int k = 0; k < nd.at.count; ++k)
+      for (index_t a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a));
+    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
+    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
+      node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
+      bool same = o.op == nd.op && o.count == nd.count && (data || same_bits(o.value, nd.value)) && o.out == nd.out && o.at == nd.at;
+      for (index_t e = 0; e < count && same; ++e) same = same_bits(w.to.constants[static_cast<std::ptrdiff_t>(o.value) + e], elements[e]);
+      int const* in = w.to.edges.data() + o.first;
+      if (commutes && same) same = (in[0] == operand(0) && in[1] == operand(1)) || (in[1] == operand(0) && in[0] == operand(1));
+      else for (int k = 0; same && k < nd.count; ++k) same = in[k] == operand(k);
+      if (same) return table[s];
+    }
+    used.push_back(s);
+    return table[s] = w.copy(nd);
+  };
+  return w.run(each, start);
+}
+
+} // namespace varve
+
+// ---- varve/graph/fold.hpp
+namespace varve {
+namespace detail {
+
+/// State of `fold`: what is known of the nodes made so far.
+struct folder {
+  graph const& g;
+  rewriter w;
+  list<known> what;       // of the old nodes
+  list<char> live;        // of the old nodes
+  list<int> uses{};       // of the old nodes
+  list<known> made{};     // of the new nodes
+  list<char> splat{};     // every element of the new node is `value`
+  list<double> value{};
+  op_handle const* expand = nullptr;
+  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
+
+  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
+    uses.assign(g.nodes.size(), 0);
+    for (int r : g.results) ++uses[r];
+    for (std::size_t n = 0; n < what.size(); ++n) {
+      if (!live[n]) continue;
+      node const& nd = g.nodes[n];
+      for (int k = 0; k < nd.count; ++k) ++uses[g.edges[nd.first + k]];
+      known const k = what[n];
+      if (k == known::add) add_ = nd.op;
+      if (k == known::sub) sub_ = nd.op;
+      if (k == known::neg) neg_ = nd.op;
+      if (k == known::expand && nd.at.count == 1) expand = nd.op;
+    }
+  }
+  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
+  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
+  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
+  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
+  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
+  /// The very bits: 0 and -0 differ.
+  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
+
+  constexpr int add(node const& n, int const* in, known k) {
+    int const id = w.append(n, in);
+    made.push_back(k);
+    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
+    splat.push_back(constant_ || same);
+    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
+    return id;
+  }
+  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
+  constexpr int splatted(meta const& m, double x) {
+    if (m.sizes.n > 0 && !expand) return -1;
+    node c;
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
+    int const id = add(c, nullptr, known::constant);
+    if (m.sizes.n == 0) return id;
+    node e;
+    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
+    return add(e, &id, known::expand);
+  }
+  /// A binary operator in place of `nd`.
+  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
+    int const in[] = {a, b};
+    nd.op = op, nd.count = 2;
+    return add(nd, in, k);
+  }
+  /// Whether two nodes are one or will be: the same operator on the same operands.
+  constexpr bool equal(int a, int b) const {
+    if (a == b) return true;
+    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
+    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
+    return same;
+  }
+  constexpr int negated(node nd, int a) {
+    if (kind(a) == known::neg) return input(a, 0);
+    nd.op = neg_, nd.count = 1;
+    return add(nd, &a, known::neg);
+  }
+  /// Whether a permutation exchanges the last two axes.
+  static constexpr bool swaps(dims const& p) {
+    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
+    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
+    return r;
+  }
+  constexpr int visit(int n);
+  constexpr int arithmetic(node const& nd, known k, int const* in);
+  constexpr int view(node nd, known k, int const* in);
+
+  static constexpr index_t few = 64; // elements of a constant that the compiler computes
+  constexpr bool evaluates(node const& nd, known k, int const* in) const;
+  constexpr int evaluated(node const& nd, known k, int const* in);
+};
+
+/// Is a node an operator on constants, one of them an array, and little work?
+constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
+  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
+  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
+  bool any = false;
+  for (int e = 0; e < nd.count; ++e) {
+    if (kind(in[e]) == known::data) any = true;
+    else if (!is_splat(in[e])) return false;
+  }
+  if (!any || nd.count > 3) return false;
+  for (index_t d : nd.out.sizes)
+    if (is_symbol(d)) return false;
+  return numel(nd.out.sizes) <= few;
+}
+/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
+constexpr int folder::evaluated(node const& nd, known k, int const* in) {
+  dims const& s = nd.out.sizes;
+  dims const strides = contiguous_strides(s);
+  list<double> result;
+  bool same = true;
+  for (index_t e = 0; e < numel(s); ++e) {
+    double x[4]{};
+    for (int q = 0; q < nd.count; ++q) {
+      dims const& a = at(in[q]).out.sizes;
+      dims const as = contiguous_strides(a);
+      index_t from = k == known::reshape ? e : 0;
+      for (int d = 0; d < s.n && k != known::reshape; ++d) {
+        index_t const i = e / strides[d] % s[d];
+        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
+        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
+      }
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+    }
+    double y = x[0];
+    if (k == known::add) y = x[0] + x[1];
+    else if (k == known::sub) y = x[0] - x[1];
+    else if (k == known::mul) y = x[0] * x[1];
+    else if (k == known::neg) y = -x[0];
+    else if (k == known::cheap) y = nd.op->lane_f64(x);
+    else if (k == known::div) {
+      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
+      y = x[0] / x[1];
+    }
+    if (k <= known::convert) {
+      if (nd.out.type == dtype::bool_) y = y != 0;
+      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
+      else y = static_cast<double>(static_cast<index_t>(y));
+    }
+    result.push_back(y);
+    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
+  }
+  if (same && !result.empty())
+    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
+  node c;
+  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
+  for (double y : result) w.to.constants.push_back(y);
+  return add(c, nullptr, known::data);
+}
+
+/// Simplifications that keep every IEEE result; -1 for none.
+constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
+  auto keeps = [&](int a) { return at(a).out == nd.out; };
+  int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
+  bool const number = is_floating(nd.out.type);
+  if (is_splat(a) && is_splat(b) && number) {
+    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
+    auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
+    if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
+    if (k == known::add) return splatted(nd.out, round_to(nd.out.type, x + y));
+    if (k == known::sub) return splatted(nd.out, round_to(nd.out.type, x - y));
+    if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
+    if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
+    if (k == known::neg) return splatted(nd.out, -x);
+  }
+  if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
+  if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
+  if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
+  if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
+  if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
+  if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == known::neg && kind(a) == known::neg) return input(a, 0);
+  // Signs move outwards, where they vanish into additions: exact, zeros included.
+  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
+    return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
+  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
+  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
+  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
+  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  return -1;
+}
+
+/// Views of views, and views that change nothing; -1 for none.
+constexpr int folder::view(node nd, known k, int const* in) {
+  int const a = in[0];
+  if (k == known::permute) {
+    dims perm = nd.at[0];
+    int from = a;
+    if (kind(a) == known::permute) {
+      for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
+      from = input(a, 0);
+    }
+    bool same = true;
+    for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
+    if (same) return from;
+    int const old = g.edges[static_cast<std::size_t>(nd.first)];
+    if (what[static_cast<std::size_t>(old)] == known::mm && kind(a) == known::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+      int const factors[] = {input(from, 1), input(from, 0)};
+      node product = at(from);
+      product.out = nd.out;
+      product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
+      return add(product, factors, known::mm);
+    }
+    if (from == a) return -1;
+    nd.at = attributes(perm);
+    return add(nd, &from, k);
+  }
+  if (k == known::slice) {
+    dims const& s = nd.at[0];
+    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
+  }
+  if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
+  if (kind(a) == k) {
+    int const from = input(a, 0);
+    if (at(from).out.sizes == nd.out.sizes) return from;
+    return add(nd, &from, k);
+  }
+  if (k == known::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
+  return -1;
+}
+
+constexpr int folder::visit(int n) {
+  node nd = g.nodes[static_cast<std::size_t>(n)];
+  known const k = what[static_cast<std::size_t>(n)];
+  list<int> in;
+  in.reserve(static_cast<std::size_t>(nd.count) + 1);
+  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
+  int same = -1;
+  if (k == known::data) take_constants(w.to, g, nd);
+  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
+  if (same >= 0) return same;
+  if (is_pointwise(k)) {
+    same = arithmetic(nd, k, in.data());
+    if (same >= 0) return same;
+    for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
+      int& o = in[static_cast<std::size_t>(e)];
+      if (kind(o) != known::expand) continue;
+      dims shape = at(input(o, 0)).out.sizes;
+      for (int q = 0; q < nd.count; ++q)
+        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
+      if (shape == nd.out.sizes) o = input(o, 0);
+    }
+  } else if (k == known::convert) {
+    if (at(in[0]).out.type == nd.out.type) return in[0];
+    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, round_to(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+  } else if (k >= known::reshape && k <= known::slice) {
+    same = view(nd, k, in.data());
+  } else if (k == known::mm) { // a transposed operand is read transposed
+    dims flags = nd.at[0];
+    for (int e = 0; e < 2; ++e) {
+      int& o = in[static_cast<std::size_t>(e)];
+      if (kind(o) != known::permute) continue;
+      if (!swaps(at(o).at[0])) continue;
+      o = input(o, 0);
+      flags[e] = !flags[e];
+    }
+    nd.at = attributes(flags);
+  }
+  return same >= 0 ? same : add(nd, in.data(), k);
+}
+} // namespace detail
+
+/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
+/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
+/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
+/// depends on is left out. One bounded visit per node.
+constexpr graph fold(graph const& g) {
+  detail::folder f(g);
+  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/optimize.hpp
+namespace varve {
+
+/// The fixed sequence of passes before planning: fold, merge equal operations. Both leave out what no result depends on.
+constexpr graph optimize(graph const& g) {
+  graph const folded = fold(g);
+  return cse(folded);
+}
+
+} // namespace varve
+
 // ---- varve/graph/run.hpp
 namespace varve::loop {
 
@@ -20628,6 +21205,11 @@ template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
   static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  /// Executes the program.
+  template <int Arguments, int Results>
+  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+    loop::run<compiled>(mem);
+  }
 };
 
 } // namespace varve::loop
@@ -20798,6 +21380,16 @@ struct result_type_of {
   using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
 };
 
+/// How `fuse(f)` executes: every operation is code of its own.
+struct unrolled {
+  template <class Make>
+  using program = compiled<Make>;
+};
+template <class How, class F, class... A>
+using program_for = typename How::template program<traced<F, A...>>;
+template <class T>
+concept execution = requires { typename T::template program<traced<T>>; };
+
 template <class P, class K>
 struct result_pack;
 template <class P, std::size_t... K>
@@ -20813,25 +21405,25 @@ private: // the result is declared in the outermost block: elsewhere g++ 12 woul
   template <class... A>
   static VARVE_INLINE auto one(A const&... a) {
     typename result_type_of<P, 0>::result r;
-    run<P, sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
+    P::template run<sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
     return r;
   }
   template <class... A>
   static VARVE_INLINE tuple several(A const&... a) {
     tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
-    run<P, sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
+    P::template run<sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
     return r;
   }
 };
 
 /// Results to be written, waiting for the arguments.
-template <class F, class... R>
+template <class F, class How, class... R>
 struct writer {
   std::tuple<R...> out; // references to variables; views by value
   template <class... A>
   void operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && accept_arguments<A...>()) {
-      using P = compiled<traced<F, argument<A>...>>;
+    if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
+      using P = program_for<How, F, argument<A>...>;
       static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
       write<P>(std::index_sequence_for<R...>{}, a...);
     }
@@ -20842,19 +21434,20 @@ private:
   VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
-    run<P, sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
+    P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
 } // namespace loop
 
 /// A function compiled as a whole: see `fuse`.
-template <class F>
+template <class F, class How = loop::unrolled>
 struct fused {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
-  using program = loop::compiled<loop::traced<F, loop::argument<A>...>>;
+  using program = loop::program_for<How, F, loop::argument<A>...>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
@@ -20863,14 +21456,14 @@ struct fused {
   /// for several large ones prefer `into`.
   template <class... A>
   auto operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
     }
   }
   /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, R...> into(R&&... r) const {
+  constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
 };
@@ -20880,6 +21473,11 @@ struct fused {
 /// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
+  return {};
+}
+/// The same, executed in another way: `fuse(f, table_driven)` keeps it a table (`table_driven.hpp`).
+template <class F, class How>
+constexpr fused<F, How> fuse(F const&, How) {
   return {};
 }
 
@@ -21005,7 +21603,7 @@ struct checked_arguments<std::integer_sequence<int, K...>, S...> {
 /// Runs program `P` on checked arguments into the memory `out...`.
 template <class P, class... A, class... R>
 VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
-  std::apply([&](auto const&... a) { run<P, sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
+  std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
 }
 
 template <class P, int K>
@@ -21049,13 +21647,14 @@ private:
 } // namespace loop
 
 /// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
-template <class F, class... S>
+template <class F, class How, class... S>
 struct fused_for {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
   static_assert((loop::declared_type<S>::fixed && ...), "varve: fuse: the sizes of a spec must be numbers here; symbolic ones are for trace");
 
   /// The program, as a constant.
-  using program = loop::compiled<loop::traced<F, loop::declared<S>...>>;
+  using program = loop::program_for<How, F, loop::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
@@ -21065,7 +21664,7 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && (loop::declared_type<S>::fixed && ...)) {
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && (loop::declared_type<S>::fixed && ...)) {
       loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
@@ -21095,7 +21694,13 @@ struct fused_for {
 /// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
 template <auto First, auto... Rest, class F>
   requires loop::specs<First, Rest...>
-constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+  return {};
+}
+/// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
+template <auto First, auto... Rest, class F, class How>
+  requires loop::specs<First, Rest...>
+constexpr fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&, How) {
   return {};
 }
 
@@ -21107,168 +21712,91 @@ constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t
 namespace varve {
 namespace loop {
 
+/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is of its own dtype, so that integers are exact.
+class tensor_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = true;
+  static varve::detail::pointwise_info const& info(op_handle const& op) {
+    op_table const* const table = ops::find(op.name);
+    if (!table || !table->pointwise) throw missing_rule((std::string("varve: fuse: operator ") + op.name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    return *table->pointwise;
+  }
+  block_operation operation(step const& s, dtype const* in) {
+    varve::detail::pointwise_info const& f = info(*s.op);
+    dtype const t = f.comparison ? in[s.count - 1] : s.type;
+    if (!f.loops[static_cast<int>(t)]) refuse::dtype_is_not_supported(f.name, name(t));
+    return {operator_in(entry(s.op), t), t, f.comparison ? dtype::bool_ : t};
+  }
+};
+
 /// A planned graph ready to run. Immutable, so that threads may share it.
 struct prepared {
-  program p;
-  list<meta> arguments;
-  std::vector<block_body> bodies;
-  std::vector<tensor> tables;                       // of array constants, by buffer
-  std::vector<op_table const*> operators;           // of calls
-  std::vector<std::unique_ptr<prepared>> functions; // by region
-  index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
+  block_program p;
+  std::vector<kernel::loop> kernels;
+  std::vector<kernel::detail::reducer> folds;
+  std::vector<block_callee> callees;
+
+  block_view view() const {
+    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
+            kernels.data(), folds.data(), callees.data()};
+  }
+};
+
+/// Products of matrices of any dtype, and operators that only tensors know.
+template <class = void>
+struct any_call {
+  static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
+  }
+  static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
+    boxed_args x;
+    for (int k = 0; k < c.operands; ++k) x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+  }
 };
 
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
 template <class = void>
-VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
-  auto r = std::make_unique<prepared>();
-  r->p = plan(g);
-  program const& p = r->p;
-  for (int k = 0; k < g.regions[0].inputs; ++k) r->arguments.push_back(g.nodes[k].out);
-  index_t hungriest = 0;
-  for (body const& b : p.bodies) {
-    r->bodies.push_back(block_planner<>::plan(p, b));
-    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
+VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
+  auto r = std::make_shared<prepared>();
+  r->p = plan_blocks<tensor_kernels>(g);
+  for (kernel_key const& k : r->p.keys.kernels) {
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type));
   }
-  r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
-  r->tables.resize(p.buffers.size());
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    buffer const& b = p.buffers[k];
-    if (b.where != place::constant) continue;
-    tensor const t = r->tables[k] = tensor::empty({b.elements}, b.type);
-    on_dtype(b.type, "fuse", [&]<class T>() {
-      for (index_t e = 0; e < b.elements; ++e) static_cast<T*>(t.raw())[e] = kernel::cast<T>(p.constants[b.number + e]);
-    });
-  }
-  r->operators.resize(p.calls.size());
-  r->functions.resize(g.regions.size());
-  for (stage const& s : p.stages) {
-    if (s.kind == stage_kind::loops || s.kind == stage_kind::fill || s.kind == stage_kind::matmul) continue;
-    call_info const& c = p.calls[s.number];
-    if (s.kind == stage_kind::call) {
-      if (c.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.op->name + " has more than three operands; call it outside of the fused function").c_str());
-      op_table const* const table = ops::find(c.op->name);
-      if (!table || !table->eval)
-        throw missing_rule((std::string("varve: fuse: operator ") + c.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-      r->operators[static_cast<std::size_t>(s.number)] = table;
-    } else {
-      auto const add = [&](int region) { r->functions[static_cast<std::size_t>(region)] = prepare(function_of(g, region)); };
-      add(c.region);
-      if (s.kind == stage_kind::branch) add(c.region + 1);
-      if (c.condition >= 0) add(c.condition);
-    }
+  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
+  for (block_call const& c : r->p.calls)
+    if (c.callee >= 0 && c.info.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name + " has more than three operands; call it outside of the fused function").c_str());
+  for (callee_key const& k : r->p.keys.callees) {
+    op_table const* const table = k.what == known::mm ? nullptr : ops::find(k.op->name);
+    if (k.what != known::mm && (!table || !table->eval))
+      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    r->callees.push_back({k.what == known::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
   }
   return r;
 }
 
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
-class program_runner {
-public:
-  static void run(prepared const& r, std::byte* const* arguments, std::byte* const* results) {
-    constexpr index_t usual = 1 << 15;
-    if (r.scratch <= usual) {
-      alignas(64) std::byte memory[usual];
-      program_runner{r, arguments, results, memory}.stages();
-    } else {
-      tensor const memory = tensor::empty({r.scratch}, dtype::uint8);
-      program_runner{r, arguments, results, static_cast<std::byte*>(memory.raw())}.stages();
-    }
+VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
+  constexpr index_t usual = 1 << 15;
+  index_t const bytes = r.p.functions[0].memory;
+  if (bytes <= usual) {
+    alignas(64) std::byte memory[usual];
+    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
+  } else {
+    tensor const memory = tensor::empty({bytes}, dtype::uint8);
+    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
   }
-
-private:
-  prepared const& r;
-  program const& p;
-  std::byte* const* arguments;
-  std::byte* const* results;
-  std::byte *arena, *scratch;
-  static constexpr std::size_t usual_buffers = 32;
-  std::byte* few[usual_buffers];
-  std::unique_ptr<std::byte*[]> many;
-  std::byte** at = few;
-
-  program_runner(prepared const& r_, std::byte* const* arguments_, std::byte* const* results_, std::byte* memory)
-      : r(r_), p(r_.p), arguments(arguments_), results(results_), arena(memory), scratch(memory + (p.workspace + 63) / 64 * 64) {
-    if (p.buffers.size() > usual_buffers) many = std::make_unique<std::byte*[]>(p.buffers.size()), at = many.get();
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      buffer const& b = p.buffers[k];
-      at[k] = b.where == place::argument ? arguments[b.number] : b.where == place::result ? results[b.number] : b.where == place::constant ? static_cast<std::byte*>(r.tables[k].raw()) : arena + b.number;
-    }
-  }
-  void stages() {
-    for (stage const& s : p.stages) {
-      if (s.kind == stage_kind::loops) block_runner<>::run(r.bodies[static_cast<std::size_t>(s.number)], at, scratch);
-      else if (s.kind == stage_kind::fill) fill(s);
-      else if (s.kind == stage_kind::matmul) multiply(s, p.calls[s.number]);
-      else if (s.kind == stage_kind::call) call(s, p.calls[s.number]);
-      else if (s.kind == stage_kind::branch) branch(s, p.calls[s.number]);
-      else scan(s, p.calls[s.number]);
-    }
-  }
-  void fill(stage const& s) {
-    buffer const& b = p.buffers[s.out];
-    block_reducer<>(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, b.type).clear(b.elements, at[s.out]);
-  }
-  void multiply(stage const& s, call_info const& c) {
-    int const rank = c.out.sizes.n;
-    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
-    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
-    for (index_t e = 0; e < count; ++e)
-      kernel::matmul<>(c.out.type, m, n, k, {at[s.in[0]] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {at[s.in[1]] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {at[s.out] + e * m * n * size, n, 1});
-  }
-  void call(stage const& s, call_info const& c) {
-    boxed_args in;
-    for (int k = 0; k < c.operands; ++k) in.push_back(tensor::from_blob(at[s.in[k]], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
-    tensor const y = r.operators[static_cast<std::size_t>(s.number)]->eval(c.at, in);
-    dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(at[s.out]), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
-  }
-  std::vector<std::byte*> addresses(int first, int count) const {
-    std::vector<std::byte*> v;
-    for (int k = 0; k < count; ++k) v.push_back(at[p.slots[first + k]]);
-    return v;
-  }
-  void branch(stage const& s, call_info const& c) {
-    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
-    run(*r.functions[static_cast<std::size_t>(c.region + (chosen ? 0 : 1))], addresses(s.in[1], c.operands).data(), addresses(s.in[2], c.results).data());
-  }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
-  void scan(stage const& s, call_info const& c) {
-    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
-    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
-    index_t const n = c.at[1][0];
-    auto bytes = [&](int slot) { return static_cast<std::size_t>(p.buffers[p.slots[slot]].elements * itemsize(p.buffers[p.slots[slot]].type)); };
-    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
-    std::vector<std::byte*> in = addresses(s.in[1], c.operands), out = addresses(s.in[2], c.results), here(out.begin(), out.begin() + carried), there = addresses(s.in[2] + c.results, carried);
-    std::vector<std::byte*> const from = in, to = out;
-    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-    for (int k = 0; k < carried; ++k) std::memcpy(here[static_cast<std::size_t>(k)], from[static_cast<std::size_t>(k)], bytes(s.in[1] + k));
-    index_t steps = n;
-    if (counted) on_dtype(p.buffers[p.slots[s.in[1] + walked]].type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from[static_cast<std::size_t>(walked)])); });
-    auto goes_on = [&](index_t step) {
-      if (!open) return step < steps;
-      in = from;
-      for (std::size_t k = 0; k < here.size(); ++k) in[k] = here[k];
-      run(*r.functions[static_cast<std::size_t>(c.condition)], in.data(), &at[s.in[0]]);
-      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
-      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
-      return go;
-    };
-    index_t step = 0;
-    for (; goes_on(step); ++step) {
-      index_t const row = c.at[0][2] ? steps - 1 - step : step;
-      for (int k = 0; k < walked; ++k) in[static_cast<std::size_t>(k)] = k < carried ? here[static_cast<std::size_t>(k)] : from[static_cast<std::size_t>(k)] + row * row_bytes(s.in[1] + k);
-      for (int k = 0; k < c.results; ++k) out[static_cast<std::size_t>(k)] = k < carried ? there[static_cast<std::size_t>(k)] : to[static_cast<std::size_t>(k)] + row * row_bytes(s.in[2] + k);
-      run(*r.functions[static_cast<std::size_t>(c.region)], in.data(), out.data());
-      std::swap(here, there);
-    }
-    if (!open && !counted) return;
-    for (int k = 0; k < carried; ++k)
-      if (here[static_cast<std::size_t>(k)] != to[static_cast<std::size_t>(k)]) std::memcpy(to[static_cast<std::size_t>(k)], here[static_cast<std::size_t>(k)], bytes(s.in[2] + k));
-    for (int k = carried; k < c.results; ++k) std::memset(to[static_cast<std::size_t>(k)] + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
-  }
-};
+}
 
 } // namespace loop
 
@@ -21277,27 +21805,28 @@ class fused_graph {
 public:
   explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
   /// dtypes and sizes of the arguments and of the results.
-  list<meta> const& arguments() const { return plan_->arguments; }
+  list<meta> const& arguments() const { return plan_->p.arguments; }
   list<meta> const& results() const { return plan_->p.results; }
   /// What the planner made of the graph.
-  loop::program const& program() const { return plan_->p; }
+  loop::block_program const& program() const { return plan_->p; }
   /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
   /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
-    std::vector<std::byte*> in, out;
+    std::vector<void const*> in;
+    std::vector<void*> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
       loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
       if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
-      in.push_back(static_cast<std::byte*>((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw()));
+      in.push_back((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw());
     }
     for (meta const& m : results()) {
       y.push_back(T::empty(m.sizes, m.type));
-      out.push_back(static_cast<std::byte*>(y[y.size() - 1].raw()));
+      out.push_back(y[y.size() - 1].raw());
     }
-    loop::program_runner<>::run(*plan_, in.data(), out.data());
+    loop::run_prepared<>(*plan_, in.data(), out.data());
     return y;
   }
 
@@ -21684,6 +22213,192 @@ VARVE_COLD inline std::string to_dot(graph_view const& g) {
   if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
   return s + "}\n";
 }
+
+} // namespace varve
+
+// ---- varve/graph/table_driven.hpp
+/// @file
+/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
+namespace varve {
+namespace loop {
+
+/// Array sizes of frozen tables.
+struct block_sizes {
+  std::size_t buffers, slots, stages, calls, bodies, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
+  static constexpr block_sizes of(block_program const& p) {
+    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
+            p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
+  }
+  constexpr bool holds(block_sizes const& o) const {
+    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
+           sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
+           callees >= o.callees;
+  }
+};
+
+/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a table names it.
+template <block_sizes S>
+struct static_block_keys {
+  kernel_key kernels[S.kernels + 1]{};
+  fold_key folds[S.folds + 1]{};
+  callee_key callees[S.callees + 1]{};
+};
+/// Tables in arrays of the executable.
+template <block_sizes S>
+struct static_block_program {
+  buffer buffers[S.buffers + 1]{};
+  int slots[S.slots + 1]{};
+  stage stages[S.stages + 1]{};
+  block_call calls[S.calls + 1]{};
+  block_body bodies[S.bodies + 1]{};
+  block_access accesses[S.accesses + 1]{};
+  block_place places[S.places + 1]{};
+  block_step steps[S.steps + 1]{};
+  block_sink sinks[S.sinks + 1]{};
+  block_function functions[S.functions + 1]{};
+  alignas(64) unsigned char constants[S.constants + 1]{};
+  meta arguments[S.arguments + 1]{}, results[S.results + 1]{};
+  block_sizes used{};
+  /// Bytes of stack.
+  index_t workspace = 0;
+  bool writes_arguments = false;
+};
+
+namespace detail {
+template <class T>
+constexpr void copy(T* to, T const* from, std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) to[k] = from[k];
+}
+template <class T>
+constexpr void copy(T* to, list<T> const& from, std::size_t) {
+  for (T const& x : from) *to++ = x;
+}
+/// Copies tables of any form `P`, of which `n` is used.
+template <block_sizes S, class P>
+constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
+  static_block_program<S> r;
+  r.used = n;
+  if (!S.holds(n)) return r;
+  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
+  copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
+  copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
+  copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
+  for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
+  r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
+  return r;
+}
+template <block_sizes S, class P>
+constexpr static_block_keys<S> frozen_keys(P const& p, block_sizes const& n) {
+  static_block_keys<S> r;
+  if (!S.holds(n)) return r;
+  copy(r.kernels, p.kernels, n.kernels), copy(r.folds, p.folds, n.folds), copy(r.callees, p.callees, n.callees);
+  return r;
+}
+/// Tables and names in arrays of size `S`.
+template <class Make, block_sizes S>
+struct planned_blocks {
+  struct both {
+    static_block_program<S> program;
+    static_block_keys<S> keys;
+  };
+  static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
+    graph const traced = Make{}();
+    block_program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+      p.functions.push_back({});
+    } else {
+      graph const better = optimize(traced);
+      p = plan_blocks<lane_kernels>(better);
+    }
+    return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
+  }
+  static constexpr both value = build();
+};
+inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 1024, 1024, 32768, 32768, 32768, 4096, 256, 65536, 256, 1024, 1024, 64, 64};
+template <class Make, class First = planned_blocks<Make, usual_blocks>>
+using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
+
+template <class T>
+void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+  int const rank = c.out.sizes.n;
+  bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+  index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)];
+  auto const *a = reinterpret_cast<T const*>(in[0]), *b = reinterpret_cast<T const*>(in[1]);
+  auto* r = reinterpret_cast<T*>(out);
+  for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
+    kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
+}
+template <known What, class T, class O>
+void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+  auto* const r = reinterpret_cast<T*>(out);
+  if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
+  else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
+  else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
+  else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
+}
+/// Callee `K` of the keys of `P`.
+template <class P, int K>
+constexpr block_callee linked_callee() {
+  constexpr callee_key k = P::keys.callees[K];
+  using T = type_of<k.type>;
+  if constexpr (k.what == known::mm) {
+    static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
+    return {&multiply_blocks<T>, nullptr};
+  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::argmax) {
+    return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
+  } else {
+    static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+    return {};
+  }
+}
+} // namespace detail
+
+/// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that is named is instantiated, once.
+template <class Make>
+struct tabulated {
+private:
+  using planned = detail::planned_once_or_twice<Make>;
+  static constexpr block_sizes sizes = planned::value.program.used;
+
+public:
+  static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
+  static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
+
+  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+
+  /// Executes the program; temporaries live on the stack.
+  template <int Arguments, int Results>
+  static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
+    alignas(64) std::byte workspace[static_cast<std::size_t>(value.workspace) + 64];
+    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace);
+  }
+
+private:
+  template <class, class, class>
+  struct pointers;
+  template <std::size_t... K, std::size_t... F, std::size_t... C>
+  struct pointers<std::index_sequence<K...>, std::index_sequence<F...>, std::index_sequence<C...>> {
+    static constexpr kernel::loop kernels[sizeof...(K) + 1]{linked_kernel<tabulated, static_cast<int>(K)>()...};
+    static constexpr kernel::detail::reducer folds[sizeof...(F) + 1]{linked_fold<tabulated, static_cast<int>(F)>()...};
+    static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
+  };
+  using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
+  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.accesses, value.places,
+                                   value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
+};
+
+} // namespace loop
+
+/// How `fuse(f, table_driven)` executes.
+struct table_driven_t {
+  template <class Make>
+  using program = loop::tabulated<Make>;
+};
+/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of run-time fusion, on blocks that stay in the first cache. The compiler
+/// writes no code for single operations, so that a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
+/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those of `fuse(f)`, sums in another order.
+inline constexpr table_driven_t table_driven{};
 
 } // namespace varve
 

@@ -8,14 +8,79 @@
 /// Operators with loops of their own: products of matrices, and what addresses memory by values.
 namespace varve::loop {
 
-namespace detail {
-/// Start of a slice of one axis: sizes before, of and after the axis.
-struct split_axis {
-  index_t outer = 1, size = 1, inner = 1;
-  constexpr split_axis(dims const& s, index_t axis) {
-    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
+/// What a call needs to know of shapes: constants where the compiler knows them.
+struct slice_backward_facts {
+  index_t outer = 1, size = 1, inner = 1; // of the sliced axis: sizes before, of and after it
+  index_t start, step, count, total;
+  constexpr explicit slice_backward_facts(call_info const& c) : start(c.at[1][1]), step(c.at[1][3]), count(c.in[0].sizes[static_cast<int>(c.at[1][0])]), total(numel(c.out.sizes)) {
+    for (int k = 0; k < c.out.sizes.n; ++k) (k < c.at[1][0] ? outer : k == c.at[1][0] ? size : inner) *= c.out.sizes.v[k];
   }
 };
+struct gather_facts {
+  int rank, axis;
+  index_t total;
+  dims sizes, stride, in_stride;
+  constexpr explicit gather_facts(call_info const& c)
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+};
+struct scatter_add_facts {
+  int rank, axis;
+  index_t total, count;
+  dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
+  constexpr explicit scatter_add_facts(call_info const& c)
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
+        source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+};
+struct argmax_facts {
+  index_t outer = 1, size = 1, inner = 1;
+  constexpr explicit argmax_facts(call_info const& c) {
+    for (int k = 0; k < c.in[0].sizes.n; ++k) (k < c.at[0][0] ? outer : k == c.at[0][0] ? size : inner) *= c.in[0].sizes.v[k];
+  }
+};
+
+namespace detail {
+template <class T>
+VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = T(0);
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t q = 0; q < x.count; ++q)
+      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
+}
+template <class T, class I>
+VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
+  for (index_t e = 0; e < x.total; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
+    for (int d = 0; d < x.rank; ++d)
+      if (d != x.axis) at += e / x.stride[d] % x.sizes[d] * x.in_stride[d];
+    out[e] = a[at];
+  }
+}
+template <class T, class I>
+VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* index, T const* source, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
+  for (index_t e = 0; e < x.count; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
+    for (int d = 0; d < x.rank; ++d) {
+      index_t const q = e / x.stride[d] % x.sizes[d];
+      from += q * x.source_stride[d];
+      if (d != x.axis) at += q * x.out_stride[d];
+    }
+    out[at] += source[from];
+  }
+}
+template <class T, class A>
+VARVE_INLINE void argmax(argmax_facts const& x, A const* a, T* out) {
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t i = 0; i < x.inner; ++i) {
+      index_t best = 0;
+      auto const* p = a + o * x.size * x.inner + i;
+      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+        auto const v = p[q * x.inner], w = p[best * x.inner];
+        if (v > w || (v != v && w == w)) best = q;
+      }
+      out[o * x.inner + i] = static_cast<T>(best);
+    }
+}
 } // namespace detail
 
 /// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
@@ -34,57 +99,25 @@ VARVE_INLINE void call(auto const& mem) {
   auto* out = address<P, s.out>(mem);
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
-  constexpr index_t total = numel(c.out.sizes);
   if constexpr (c.what == known::mm) {
+    constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
     for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == known::slice_backward) {
-    constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
-    constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];
-    for (index_t e = 0; e < total; ++e) out[e] = T(0);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t q = 0; q < count; ++q)
-        for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
+    constexpr slice_backward_facts x(c);
+    detail::slice_backward(x, a, out);
   } else if constexpr (c.what == known::gather) {
-    constexpr detail::split_axis from(c.in[0].sizes, c.at[0][0]);
-    auto const* index = address<P, s.in[1]>(mem);
-    constexpr dims in_stride = contiguous_strides(c.in[0].sizes), out_stride = contiguous_strides(c.out.sizes);
-    for (index_t e = 0; e < total; ++e) {
-      index_t at = static_cast<index_t>(index[e]) * in_stride[static_cast<int>(c.at[0][0])];
-      for (int d = 0; d < c.out.sizes.n; ++d)
-        if (d != c.at[0][0]) at += e / out_stride[d] % c.out.sizes[d] * in_stride[d];
-      out[e] = a[at];
-    }
+    constexpr gather_facts x(c);
+    detail::gather(x, a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::scatter_add) {
-    auto const* index = address<P, s.in[1]>(mem);
-    auto const* src = address<P, s.in[2]>(mem);
-    constexpr dims out_stride = contiguous_strides(c.out.sizes), src_stride = contiguous_strides(c.in[1].sizes);
-    constexpr dims full = contiguous_strides(c.in[2].sizes);
-    for (index_t e = 0; e < total; ++e) out[e] = a[e];
-    for (index_t e = 0; e < numel(c.in[1].sizes); ++e) {
-      index_t at = static_cast<index_t>(index[e]) * out_stride[static_cast<int>(c.at[0][0])], from = 0;
-      for (int d = 0; d < c.in[1].sizes.n; ++d) {
-        index_t const q = e / src_stride[d] % c.in[1].sizes[d];
-        from += q * full[d];
-        if (d != c.at[0][0]) at += q * out_stride[d];
-      }
-      out[at] += src[from];
-    }
+    constexpr scatter_add_facts x(c);
+    detail::scatter_add(x, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
   } else if constexpr (c.what == known::argmax) {
-    constexpr detail::split_axis x(c.in[0].sizes, c.at[0][0]);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t i = 0; i < x.inner; ++i) {
-        index_t best = 0;
-        auto const* p = a + o * x.size * x.inner + i;
-        for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
-          auto const v = p[q * x.inner], w = p[best * x.inner];
-          if (v > w || (v != v && w == w)) best = q;
-        }
-        out[o * x.inner + i] = static_cast<T>(best);
-      }
+    constexpr argmax_facts x(c);
+    detail::argmax(x, a, out);
   } else {
     static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
   }

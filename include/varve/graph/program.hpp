@@ -60,9 +60,10 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
-  int node; // of the graph
+  int node;   // of the graph
+  bool apart; // its kernel is called, not inlined
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };

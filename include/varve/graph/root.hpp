@@ -71,7 +71,7 @@ constexpr double vector_cost(body const& b, list<access> const& acc, int d, int 
   for (access const& a : acc)
     if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
   index_t const n = b.extent[d], vectors = (n + width - 1) / width;
-  return cost * static_cast<double>(vectors) / static_cast<double>(n);
+  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
 }
 } // namespace detail
 

@@ -180,6 +180,11 @@ template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
   static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  /// Executes the program.
+  template <int Arguments, int Results>
+  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+    loop::run<compiled>(mem);
+  }
 };
 
 } // namespace varve::loop
