@@ -105,7 +105,7 @@ struct planned_blocks {
   }
   static constexpr both value = build();
 };
-inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 1024, 1024, 32768, 32768, 32768, 4096, 256, 65536, 256, 1024, 1024, 64, 64};
+inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
 template <class Make, class First = planned_blocks<Make, usual_blocks>>
 using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
 
