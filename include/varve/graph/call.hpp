@@ -26,6 +26,14 @@ VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
+/// ... as many as make up `total` elements, for sizes known at run time.
+template <class T, bool TA, bool TB>
+VARVE_NOINLINE void multiply_sized(T const* a, T const* b, T* c, index_t m, index_t k, index_t n, index_t total) {
+  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
+  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n)
+    kernel::matmul<T>(m, n, k, {a, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e, n, 1});
+}
+
 /// Executes the call stage `S` of program `P`.
 template <class P, int S>
 VARVE_INLINE void call(auto const& mem) {
@@ -34,13 +42,14 @@ VARVE_INLINE void call(auto const& mem) {
   auto* out = address<P, s.out>(mem);
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
-  constexpr index_t total = numel(c.out.sizes);
+  [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
   if constexpr (c.what == known::mm) {
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+    if constexpr (sized<P>) multiply_sized<T, ta, tb>(a, b, out, number_of<m>(mem), number_of<k>(mem), number_of<n>(mem), number_of<P::value.buffers[s.out].elements>(mem));
+    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == known::slice_backward) {
     constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
     constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];

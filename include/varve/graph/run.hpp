@@ -6,6 +6,7 @@
 #include <varve/graph/nest.hpp>
 #include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
+#include <varve/graph/scratch.hpp>
 
 namespace varve::loop {
 
@@ -101,7 +102,7 @@ VARVE_INLINE void run_stage(auto const& mem) {
     nest<P, s.number>::run(mem);
   } else if constexpr (s.kind == stage_kind::fill) {
     auto* p = address<P, s.out>(mem);
-    for (index_t k = 0; k < P::value.buffers[s.out].elements; ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
+    for (index_t k = 0; k < number_of<P::value.buffers[s.out].elements>(mem); ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
   } else if constexpr (s.kind == stage_kind::branch) {
     constexpr call_info c = P::value.calls[s.number];
     using operands = std::make_integer_sequence<int, c.operands>;
@@ -148,6 +149,30 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   detail::run_some<P, 0, stages>(mem);
 }
 
+/// ... of a program with run-time sizes, whose large temporaries lie in scratch memory.
+template <class P, int Arguments, int Results>
+struct sized_memory : memory<Arguments, Results> {
+  index_t const* size; // the values of all expressions
+  index_t const* piece;
+  std::byte* scratch;
+};
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
+  constexpr int stages = static_cast<int>(P::value.used.stages);
+  constexpr index_t bytes = P::value.workspace;
+  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
+  index_t piece[P::value.pieces + 1];
+  sized_memory<P, Arguments, Results> mem{given, sizes.size, piece, nullptr};
+  mem.arena = arena;
+  if constexpr (P::value.pieces > 0) {
+    scratch_block const scratch(static_cast<std::size_t>(sizes.lay_out(piece)));
+    mem.scratch = scratch.data();
+    detail::run_some<P, 0, stages>(mem);
+  } else {
+    detail::run_some<P, 0, stages>(mem);
+  }
+}
+
 namespace detail {
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
@@ -158,6 +183,27 @@ struct built {
     program p = plan(better);
     cut_long_bodies(p);
     return static_program<S>(p);
+  }
+  static constexpr auto value = build();
+};
+/// The program of a function with symbolic sizes: `Make::at(k)` traces for the `k`-th samples.
+template <class Make>
+concept makes_samples = requires { Make::symbols; };
+template <makes_samples Make, program_sizes S>
+struct built<Make, S> {
+  static constexpr sized_program<S> build() {
+    graph const traced[] = {Make::at(0), Make::at(1)};
+    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
+    size_reader sizes(Make::symbols);
+    list<size_guard> guards;
+    if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
+    program p = plan(better[0], true), q = plan(better[1], true);
+    cut_long_bodies(p), cut_long_bodies(q);
+    detail::program_reader reader{p, q, sizes};
+    bool const same = reader.run();
+    if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
+    int const pieces = same ? detail::place_in_scratch(p) : 0;
+    return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
   static constexpr auto value = build();
 };
