@@ -12,8 +12,10 @@ template <int Live, int First = 0>
 struct lanes_in_use {
   static constexpr int live = Live, first = First;
 };
-/// ... when the number of first lanes is known at run time: it stands behind the loop indices.
+/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop indices.
 using lanes_counted = lanes_in_use<0>;
+template <int Live>
+using lanes_overlapping = lanes_in_use<Live, -1>;
 template <class M, class V>
 VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
   if constexpr (M::live == 0) return i[max_rank];

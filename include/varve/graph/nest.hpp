@@ -54,10 +54,14 @@ private:
         if constexpr (paired) pair<M>(mem, i, sum, fixed);
         else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
       }
-      if constexpr (block > width)
-        for (index_t const whole = n / width * width; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
-      if (i[L] < n) {
-        i[max_rank] = n - i[L];
+      if (n >= width) {
+        for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
+          i[L] = at + width <= n ? at : n - width;
+          i[max_rank] = at - i[L];
+          level<L + 1, lanes_overlapping<width>>(mem, i, sum, fixed);
+        }
+      } else if (n > 0) {
+        i[max_rank] = n;
         level<L + 1, lanes_counted>(mem, i, sum, fixed);
       }
       i[L] = 0;
@@ -231,7 +235,8 @@ private:
       return x;
     } else {
       V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
+      else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
       else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
     }
   }
