@@ -16423,8 +16423,10 @@ template <int Live, int First = 0>
 struct lanes_in_use {
   static constexpr int live = Live, first = First;
 };
-/// ... when the number of first lanes is known at run time: it stands behind the loop indices.
+/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop indices.
 using lanes_counted = lanes_in_use<0>;
+template <int Live>
+using lanes_overlapping = lanes_in_use<Live, -1>;
 template <class M, class V>
 VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
   if constexpr (M::live == 0) return i[max_rank];
@@ -16724,7 +16726,7 @@ struct program_reader {
   }
 };
 
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that slices lie inside, and that what `amax` reduces is not empty where it has a result.
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
 constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
   auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
     if (x == y) return;
@@ -16744,6 +16746,8 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
       int const axis = static_cast<int>(s[0]);
       at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
       at_least_0(s[2] - s[1], t[2] - t[1]);
+    } else if (what[k] == known::scan) {
+      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
     } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
       for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }
@@ -18069,6 +18073,102 @@ VARVE_NOINLINE void multiply_sized(T const* a, T const* b, T* c, index_t m, inde
     kernel::matmul<T>(m, n, k, {a, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e, n, 1});
 }
 
+/// Operators that address memory by values or in steps.
+namespace detail {
+/// What is known of a call: a constant, or the values of this run.
+template <class P, int S>
+struct constant_call {
+  static constexpr bool fixed = true;
+  static constexpr call_info info = P::value.calls[P::value.stages[S].number];
+};
+struct bound_call {
+  static constexpr bool fixed = false;
+  call_info info;
+
+  bound_call(call_info const& c, auto const& mem) : info(c) {
+    auto bind = [&](dims& d) {
+      for (int k = 0; k < d.n; ++k)
+        if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
+    };
+    for (meta& m : info.in) bind(m.sizes);
+    bind(info.out.sizes);
+    for (dims& d : info.at.fact) bind(d);
+  }
+};
+/// `F` of it: by the compiler where it can.
+template <class C, class F>
+VARVE_INLINE constexpr auto fact_of_call([[maybe_unused]] C const& c, F f) {
+  if constexpr (C::fixed) {
+    constexpr auto v = F{}(C::info);
+    return v;
+  } else return f(c.info);
+}
+template <class T>
+VARVE_INLINE void put_slice(auto const& call, auto const* a, T* out) {
+  auto const x = fact_of_call(call, [](call_info const& c) { return split_axis(c.out.sizes, c.at[1][0]); });
+  auto const range = fact_of_call(call, [](call_info const& c) { return dims{c.at[1][1], c.at[1][3], c.in[0].sizes[static_cast<int>(c.at[1][0])], numel(c.out.sizes)}; });
+  index_t const start = range[0], step = range[1], count = range[2], total = range[3];
+  for (index_t e = 0; e < total; ++e) out[e] = T(0);
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t q = 0; q < count; ++q)
+      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
+}
+template <class T>
+VARVE_INLINE void take_by_index(auto const& call, auto const* a, auto const* index, T* out) {
+  auto const in_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[0].sizes); });
+  auto const sizes = fact_of_call(call, [](call_info const& c) { return c.out.sizes; }), out_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.out.sizes); });
+  auto const axis = fact_of_call(call, [](call_info const& c) { return static_cast<int>(c.at[0][0]); });
+  auto const total = fact_of_call(call, [](call_info const& c) { return numel(c.out.sizes); });
+  for (index_t e = 0; e < total; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * in_stride[axis];
+    for (int d = 0; d < sizes.n; ++d)
+      if (d != axis) at += e / out_stride[d] % sizes[d] * in_stride[d];
+    out[e] = a[at];
+  }
+}
+template <class T>
+VARVE_INLINE void add_by_index(auto const& call, auto const* a, auto const* index, auto const* src, T* out) {
+  auto const out_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.out.sizes); }), src_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[1].sizes); });
+  auto const full = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[2].sizes); }), sizes = fact_of_call(call, [](call_info const& c) { return c.in[1].sizes; });
+  auto const axis = fact_of_call(call, [](call_info const& c) { return static_cast<int>(c.at[0][0]); });
+  auto const total = fact_of_call(call, [](call_info const& c) { return numel(c.out.sizes); }), added = fact_of_call(call, [](call_info const& c) { return numel(c.in[1].sizes); });
+  for (index_t e = 0; e < total; ++e) out[e] = a[e];
+  for (index_t e = 0; e < added; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * out_stride[axis], from = 0;
+    for (int d = 0; d < sizes.n; ++d) {
+      index_t const q = e / src_stride[d] % sizes[d];
+      from += q * full[d];
+      if (d != axis) at += q * out_stride[d];
+    }
+    out[at] += src[from];
+  }
+}
+template <class T>
+VARVE_INLINE void place_of_greatest(auto const& call, auto const* a, T* out) {
+  auto const x = fact_of_call(call, [](call_info const& c) { return split_axis(c.in[0].sizes, c.at[0][0]); });
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t i = 0; i < x.inner; ++i) {
+      index_t best = 0;
+      auto const* p = a + o * x.size * x.inner + i;
+      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+        auto const v = p[q * x.inner], w = p[best * x.inner];
+        if (v > w || (v != v && w == w)) best = q;
+      }
+      out[o * x.inner + i] = static_cast<T>(best);
+    }
+}
+template <class P, int S>
+VARVE_INLINE void call_by_index(auto const& mem, auto const& c, auto const* a, auto* out) {
+  constexpr stage s = P::value.stages[S];
+  constexpr known what = P::value.calls[s.number].what;
+  if constexpr (what == known::slice_backward) put_slice(c, a, out);
+  else if constexpr (what == known::gather) take_by_index(c, a, address<P, s.in[1]>(mem), out);
+  else if constexpr (what == known::scatter_add) add_by_index(c, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+  else if constexpr (what == known::argmax) place_of_greatest(c, a, out);
+  else static_assert(what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+}
+} // namespace detail
+
 /// Executes the call stage `S` of program `P`.
 template <class P, int S>
 VARVE_INLINE void call(auto const& mem) {
@@ -18077,60 +18177,21 @@ VARVE_INLINE void call(auto const& mem) {
   auto* out = address<P, s.out>(mem);
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
-  [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
   if constexpr (c.what == known::mm) {
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    if constexpr (sized<P>) multiply_sized<T, ta, tb>(a, b, out, number_of<m>(mem), number_of<k>(mem), number_of<n>(mem), number_of<P::value.buffers[s.out].elements>(mem));
-    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
-  } else if constexpr (c.what == known::slice_backward) {
-    constexpr detail::split_axis x(c.out.sizes, c.at[1][0]);
-    constexpr index_t start = c.at[1][1], step = c.at[1][3], count = c.in[0].sizes[static_cast<int>(c.at[1][0])];
-    for (index_t e = 0; e < total; ++e) out[e] = T(0);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t q = 0; q < count; ++q)
-        for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
-  } else if constexpr (c.what == known::gather) {
-    constexpr detail::split_axis from(c.in[0].sizes, c.at[0][0]);
-    auto const* index = address<P, s.in[1]>(mem);
-    constexpr dims in_stride = contiguous_strides(c.in[0].sizes), out_stride = contiguous_strides(c.out.sizes);
-    for (index_t e = 0; e < total; ++e) {
-      index_t at = static_cast<index_t>(index[e]) * in_stride[static_cast<int>(c.at[0][0])];
-      for (int d = 0; d < c.out.sizes.n; ++d)
-        if (d != c.at[0][0]) at += e / out_stride[d] % c.out.sizes[d] * in_stride[d];
-      out[e] = a[at];
+    if constexpr (sized<P>) {
+      multiply_sized<T, ta, tb>(a, b, out, number_of<m>(mem), number_of<k>(mem), number_of<n>(mem), number_of<P::value.buffers[s.out].elements>(mem));
+    } else {
+      constexpr index_t total = numel(c.out.sizes);
+      for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
     }
-  } else if constexpr (c.what == known::scatter_add) {
-    auto const* index = address<P, s.in[1]>(mem);
-    auto const* src = address<P, s.in[2]>(mem);
-    constexpr dims out_stride = contiguous_strides(c.out.sizes), src_stride = contiguous_strides(c.in[1].sizes);
-    constexpr dims full = contiguous_strides(c.in[2].sizes);
-    for (index_t e = 0; e < total; ++e) out[e] = a[e];
-    for (index_t e = 0; e < numel(c.in[1].sizes); ++e) {
-      index_t at = static_cast<index_t>(index[e]) * out_stride[static_cast<int>(c.at[0][0])], from = 0;
-      for (int d = 0; d < c.in[1].sizes.n; ++d) {
-        index_t const q = e / src_stride[d] % c.in[1].sizes[d];
-        from += q * full[d];
-        if (d != c.at[0][0]) at += q * out_stride[d];
-      }
-      out[at] += src[from];
-    }
-  } else if constexpr (c.what == known::argmax) {
-    constexpr detail::split_axis x(c.in[0].sizes, c.at[0][0]);
-    for (index_t o = 0; o < x.outer; ++o)
-      for (index_t i = 0; i < x.inner; ++i) {
-        index_t best = 0;
-        auto const* p = a + o * x.size * x.inner + i;
-        for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
-          auto const v = p[q * x.inner], w = p[best * x.inner];
-          if (v > w || (v != v && w == w)) best = q;
-        }
-        out[o * x.inner + i] = static_cast<T>(best);
-      }
+  } else if constexpr (sized<P>) {
+    detail::call_by_index<P, S>(mem, detail::bound_call(c, mem), a, out);
   } else {
-    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+    detail::call_by_index<P, S>(mem, detail::constant_call<P, S>{}, a, out);
   }
 }
 
@@ -18317,10 +18378,14 @@ private:
         if constexpr (paired) pair<M>(mem, i, sum, fixed);
         else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
       }
-      if constexpr (block > width)
-        for (index_t const whole = n / width * width; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
-      if (i[L] < n) {
-        i[max_rank] = n - i[L];
+      if (n >= width) {
+        for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
+          i[L] = at + width <= n ? at : n - width;
+          i[max_rank] = at - i[L];
+          level<L + 1, lanes_overlapping<width>>(mem, i, sum, fixed);
+        }
+      } else if (n > 0) {
+        i[max_rank] = n;
         level<L + 1, lanes_counted>(mem, i, sum, fixed);
       }
       i[L] = 0;
@@ -18494,7 +18559,8 @@ private:
       return x;
     } else {
       V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
+      else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
       else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
     }
   }
@@ -20093,6 +20159,10 @@ namespace varve::loop {
 template <class Make>
 struct compiled;
 
+/// Makes the graph of a function with symbolic sizes: `Make::at(k)` traces it for the `k`-th samples.
+template <class Make>
+concept makes_samples = requires { Make::symbols; };
+
 /// Region `R` of the optimized graph of `Make`, as a program of its own.
 template <class Make, int R>
 struct region_of {
@@ -20103,19 +20173,53 @@ struct region_of {
   }
 };
 
+template <makes_samples Make, int R>
+struct region_of<Make, R> {
+  static constexpr int symbols = Make::symbols;
+  static constexpr graph at(int point) {
+    graph const traced = Make::at(point);
+    graph const g = optimize(traced);
+    return function_of(g, R);
+  }
+};
+
 template <class P, int Arguments, int Results>
 void run(memory<Arguments, Results> mem);
+template <class P, int Arguments, int Results>
+void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes);
+
+namespace detail {
+/// Runs a function of a program, `P`, with the symbols that its caller has.
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
+  if constexpr (sized<P>) {
+    static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
+    size_values<P> const sizes(mem.size); // the first of which are the symbols
+    for (int k = 0; k < P::value.guard_count; ++k)
+      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0) refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis");
+    run_sized<P>(given, sizes);
+  } else {
+    run<P>(given);
+  }
+}
+} // namespace detail
 
 namespace detail {
 template <class P, int S, int R, int... A, int... Q>
 VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   using sub = compiled<region_of<typename P::make, R>>;
-  loop::run<sub, sizeof...(A), sizeof...(Q)>({{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+  run_inner<sub, sizeof...(A), sizeof...(Q)>(mem, {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
 }
 } // namespace detail
 
 namespace detail {
+/// Bytes of the buffer in slot `Slot`.
+template <class P, int Slot>
+VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
+  constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
+  return number_of<b.elements>(mem) * itemsize(b.type);
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
@@ -20123,23 +20227,22 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
   constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
-  constexpr index_t n = c.at[1][0];
+  index_t const n = number_of<c.at[1][0]>(mem);
   using sub = compiled<region_of<typename P::make, c.region>>;
-  constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
-  constexpr index_t argument_step[] = {(A >= carried && A < walked ? bytes(s.in[1] + A) / (n ? n : 1) : 0)...};
-  constexpr index_t result_step[] = {(Q >= carried ? bytes(s.in[2] + Q) / (n ? n : 1) : 0)...};
+  index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
+  index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if constexpr (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
+  if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem)))) : void()), ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
   auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
-      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      run_inner<condition, sizeof...(A), 1>(mem, {{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
       if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
       return *go;
     } else {
@@ -20148,7 +20251,8 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   };
   auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
-    loop::run<sub, sizeof...(A), sizeof...(Q)>(
+    run_inner<sub, sizeof...(A), sizeof...(Q)>(
+        mem,
         {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
          {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
@@ -20168,7 +20272,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
     }
   }
   if constexpr (open || counted) {
-    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);
+    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem)))) : void()), ...);
     ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
   }
 }
@@ -20266,9 +20370,7 @@ struct built {
   }
   static constexpr auto value = build();
 };
-/// The program of a function with symbolic sizes: `Make::at(k)` traces for the `k`-th samples.
-template <class Make>
-concept makes_samples = requires { Make::symbols; };
+/// ... with symbolic sizes.
 template <makes_samples Make, program_sizes S>
 struct built<Make, S> {
   static constexpr sized_program<S> build() {
@@ -21360,7 +21462,7 @@ template <class P, class Names>
 void check_guards(Names const& names, size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
     if (int const term = term_of(P::value.guards[k].size); sizes.size[term] < 0 && sizes.number(P::value.guards[k].unless) != 0) [[unlikely]]
-      throw shape_error(("varve: fuse: the function slices or reduces a symbolic axis, which needs " + text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term])).c_str());
+      throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term])).c_str());
 }
 
 /// All that one call knows: its arguments and sizes.

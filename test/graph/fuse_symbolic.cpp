@@ -210,6 +210,45 @@ TEST_CASE("fuse with symbolic sizes: counts of symbolic size, also of constants 
   }
 }
 
+TEST_CASE("fuse with symbolic sizes: operators with loops of their own, branches and loops", "[fuse][symbolic]") {
+  constexpr auto nll = vv::value_and_grad([](auto x, auto label) { return vv::mean(vv::neg(vv::gather(vv::log_softmax(x, vv::axis<1>), 1, vv::unsqueeze(label, 1)))); });
+  constexpr auto best = [](auto x) { return vv::argmax(x, 1); };
+  constexpr auto half = vv::grad([](auto x) { return vv::sum(vv::sin(vv::slice(x, vv::axis<1>, vv::range<0, 6, 2>))); });
+  constexpr auto recurrent = vv::value_and_grad([](auto u, auto x) {
+    auto [last, all] = vv::scan(
+        [](auto c, auto row) {
+          auto h = vv::tanh(c + row);
+          return std::pair{h, vv::softmax(h, vv::axis<0>)};
+        },
+        u, x);
+    return vv::sum(last) + vv::sum(all * all);
+  });
+  constexpr auto branch = [](auto x) { return vv::cond(vv::gt(vv::sum(x), 0.0), [](auto y) { return vv::sin(y); }, [](auto y) { return vv::softmax(y, vv::axis<1>); }, x); };
+  constexpr auto norms = [](auto x) { return vv::map([](auto row) { return vv::sum(row * row); }, x); };
+  constexpr auto f_nll = vv::fuse<spec<float, n, 3>, spec<std::int64_t, n>>(nll);
+  constexpr auto f_best = vv::fuse<spec<float, n, m>>(best);
+  constexpr auto f_half = vv::fuse<spec<float, n, 6>>(half);
+  constexpr auto f_recurrent = vv::fuse<spec<float, m>, spec<float, n, m>>(recurrent);
+  constexpr auto f_branch = vv::fuse<spec<float, n, m>>(branch);
+  constexpr auto f_norms = vv::fuse<spec<float, n, m>>(norms);
+  for (index_t const k : {1, 2, 7, 33})
+    for (index_t const l : {1, 5, 40}) {
+      tensor const x = waves({k, l}, 1), three = waves({k, 3}, 2), u = waves({l}, 3), label = vv::argmax(waves({k, 3}, 4), 1);
+      auto const [value, slope] = f_nll(three, label);
+      auto const [expected, expected_slope] = nll(three, label);
+      CHECK(difference(value, expected) == "");
+      CHECK(difference(slope, expected_slope) == "");
+      CHECK(difference(f_best(x), best(x)) == "");
+      CHECK(difference(f_half(waves({k, 6}, 5)), half(waves({k, 6}, 5))) == "");
+      auto const [total, by_u] = f_recurrent(u, x);
+      auto const [plain, plain_by_u] = recurrent(u, x);
+      CHECK(difference(total, plain) == "");
+      CHECK(difference(by_u, plain_by_u) == "");
+      CHECK(difference(f_branch(x), branch(x)) == "");
+      CHECK(difference(f_norms(x), norms(x)) == "");
+    }
+  CHECK_THROWS_AS(f_norms(waves({0, 5}, 1)), vv::shape_error); // as map itself
+}
 TEST_CASE("fuse with symbolic sizes: views with run-time extents, arrays, and tensors in any order", "[fuse][symbolic][tensor_ref]") {
   tensor const w = waves({10}, 1), x = waves({6, 10}, 2), y = waves({6}, 3);
   tensor const expected = logistic_gradient(w, x, y);

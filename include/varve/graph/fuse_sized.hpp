@@ -171,7 +171,7 @@ template <class P, class Names>
 void check_guards(Names const& names, size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
     if (int const term = term_of(P::value.guards[k].size); sizes.size[term] < 0 && sizes.number(P::value.guards[k].unless) != 0) [[unlikely]]
-      throw shape_error(("varve: fuse: the function slices or reduces a symbolic axis, which needs " + text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term])).c_str());
+      throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term])).c_str());
 }
 
 /// All that one call knows: its arguments and sizes.

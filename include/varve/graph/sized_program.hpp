@@ -69,7 +69,7 @@ struct program_reader {
   }
 };
 
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that slices lie inside, and that what `amax` reduces is not empty where it has a result.
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
 constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
   auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
     if (x == y) return;
@@ -89,6 +89,8 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
       int const axis = static_cast<int>(s[0]);
       at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
       at_least_0(s[2] - s[1], t[2] - t[1]);
+    } else if (what[k] == known::scan) {
+      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
     } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
       for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }
