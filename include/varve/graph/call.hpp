@@ -26,12 +26,19 @@ VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
-/// ... as many as make up `total` elements, for sizes known at run time.
-template <class T, bool TA, bool TB>
-VARVE_NOINLINE void multiply_sized(T const* a, T const* b, T* c, index_t m, index_t k, index_t n, index_t total) {
+/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the number of rows alone, blocks of them are products of fixed size.
+template <class P, index_t M, index_t K, index_t N, bool TA, bool TB, class T>
+VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c, index_t total) {
   static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
-  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n)
-    kernel::matmul<T>(m, n, k, {a, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e, n, 1});
+  index_t const m = number_of<M>(mem), k = number_of<K>(mem), n = number_of<N>(mem);
+  constexpr bool by_rows = std::is_floating_point_v<T> && is_run_time(M) && !is_run_time(K) && !is_run_time(N) && !TA;
+  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n) {
+    index_t row = 0;
+    constexpr index_t some = TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
+    if constexpr (by_rows && some * (by_rows ? K * N : 0) <= 1 << 18)
+      for (; row + some <= m; row += some) kernel::matmul_fixed<T, some, K, N, TA, TB>(a + row * k, b, c + e + row * n);
+    kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e + row * n, n, 1});
+  }
 }
 
 /// Operators that address memory by values or in steps.
@@ -144,7 +151,7 @@ VARVE_INLINE void call(auto const& mem) {
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
     if constexpr (sized<P>) {
-      multiply_sized<T, ta, tb>(a, b, out, number_of<m>(mem), number_of<k>(mem), number_of<n>(mem), number_of<P::value.buffers[s.out].elements>(mem));
+      multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
     } else {
       constexpr index_t total = numel(c.out.sizes);
       for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/fuse_tensors.hpp>
+#include <varve/graph/sized_argument.hpp>
 
 /// @file
 /// Fused functions of tensors whose specs have symbolic sizes: bound and checked once per call.
@@ -34,7 +34,7 @@ struct traced_for_samples {
   static constexpr int symbols = names.count;
   static constexpr graph at(int point) {
     graph_builder b;
-    b.sizes_are_samples(samples[point][0]);
+    b.sizes_are_samples(samples[point][0] / 2); // what is left of a symbolic axis after a slice counts as well
     return trace_graph_into(b, F{}, sampled(S::info(), point)...);
   }
 
@@ -44,117 +44,6 @@ private:
       if (is_symbol(m.sizes[k])) m.sizes[k] = samples[point][names.find(m.sizes[k])];
     return m;
   }
-};
-
-/// The sizes that one call gives to the symbols: the first argument that has one says what it is.
-template <class Names>
-struct bound_symbols {
-  Names const& names;
-  index_t value[Names::most];
-  int from[Names::most];
-
-  explicit bound_symbols(Names const& n) : names(n) {
-    for (int k = 0; k < names.count; ++k) value[k] = 0, from[k] = -1;
-  }
-  /// Binds what is not bound yet. False when the sizes do not fit what was declared.
-  bool fit(int argument, dims const& declared, dims const& found) {
-    if (declared.n != found.n) return false;
-    for (int d = 0; d < declared.n; ++d) {
-      index_t want = declared[d];
-      if (is_symbol(want)) {
-        int const k = names.find(want);
-        if (from[k] < 0) value[k] = found[d], from[k] = argument;
-        want = value[k];
-      }
-      if (want != found[d]) return false;
-    }
-    return true;
-  }
-  /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
-  VARVE_COLD std::string text(int argument, dims const& declared) const {
-    std::string s;
-    for (index_t d : declared)
-      if (int const k = is_symbol(d) ? names.find(d) : names.count; k < names.count && from[k] >= 0 && from[k] != argument)
-        s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " + std::to_string(from[k]) + ")";
-    return s;
-  }
-};
-
-/// An extent of a view or `array` that may stand where a spec says `declared`.
-constexpr bool may_be(index_t declared, index_t extent) { return is_symbol(declared) || extent == declared || extent == dyn; }
-
-/// Element type and extents of memory that is no tensor; `none_t` for other types.
-template <class X>
-struct extents_of {
-  using element = none_t;
-  static constexpr dims value{};
-};
-template <class T, index_t... D>
-struct extents_of<array<T, D...>> {
-  using element = T;
-  static constexpr dims value = ints<D...>::to_dims();
-};
-template <class T, index_t... D>
-struct extents_of<tensor_ref<T, D...>> {
-  using element = std::remove_const_t<T>;
-  static constexpr dims value = ints<D...>::to_dims();
-};
-
-/// The `K`-th argument, checked against its spec `S`, whose symbols it binds.
-template <class S, int K>
-struct sized_argument {
-  using element = typename declared_type<S>::element;
-  static constexpr meta expected = S::info();
-  static constexpr tensor_role role{"argument", K, expected};
-
-  sized_argument(auto& symbols, tensor const& t) : sizes_(t.defined() ? t.sizes() : dims{}) {
-    bool const fits = symbols.fit(K, expected.sizes, sizes_);
-    tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
-    if (!t.defined() || !fits || t.dtype() != expected.type) [[unlikely]]
-      refuse_tensor(role, t, dims{-1}, symbols.text(K, expected.sizes));
-    check_tensor(here, t);
-    view(static_cast<element const*>(t.raw()), t.strides(), t.is_contiguous());
-  }
-  template <class X>
-    requires(!std::is_same_v<X, tensor>)
-  sized_argument(auto& symbols, X const& x) {
-    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
-    constexpr bool fits = number || accepts<X>();
-    static_assert(fits, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
-    if constexpr (number) {
-      number_ = static_cast<element>(x);
-    } else if constexpr (fits) {
-      if constexpr (can_fuse<X>) sizes_ = extents_of<X>::value;
-      else sizes_ = x.sizes();
-      if (!symbols.fit(K, expected.sizes, sizes_)) [[unlikely]]
-        refuse_sizes(symbols.text(K, expected.sizes));
-      if constexpr (can_fuse<X>) memory_ = data_of(x);
-      else view(static_cast<element const*>(x.data()), x.strides(), layout{sizes_, x.strides(), 0, true}.contiguous());
-    }
-  }
-  void const* data() const { return memory_ ? memory_ : &number_; }
-  memory_range range() const { return range_of(data(), {expected.type, sizes_}); }
-
-private:
-  template <class X>
-  static constexpr bool accepts() {
-    using E = extents_of<X>;
-    bool fits = std::is_same_v<typename E::element, element> && E::value.n == expected.sizes.n;
-    for (int d = 0; fits && d < E::value.n; ++d) fits = may_be(expected.sizes[d], E::value[d]);
-    return fits;
-  }
-  void view(element const* data, dims const& strides, bool contiguous) {
-    if (!contiguous) [[unlikely]]
-      copy_ = in_row_major_order(data, sizes_, strides);
-    memory_ = copy_.defined() ? copy_.raw() : data;
-  }
-  [[noreturn]] VARVE_COLD void refuse_sizes(std::string const& why) const {
-    throw shape_error((text_of(role) + "is " + text_of(meta{expected.type, sizes_}) + ", expected " + text_of(expected) + why).c_str());
-  }
-  dims sizes_;
-  void const* memory_ = nullptr;
-  element number_{};
-  tensor copy_;
 };
 
 /// "n - 5", for a message.
@@ -214,13 +103,29 @@ private:
 
 /// Tells why two plans are not one program; true when they are.
 template <class P>
-constexpr bool accept_plan() {
+constexpr bool same_plans() {
   constexpr sized_problem p = P::value.problem;
   static_assert(p != sized_problem::value, "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
   static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use one that does not branch on sizes, or a spec of numbers");
   static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products and constants; give one of the symbols a number in the specs");
   static_assert(p != sized_problem::many, "varve: fuse: too many different sizes; fuse the parts of the function one by one");
   return p == sized_problem::none;
+}
+/// Can the function be traced? Asked before it is planned, so that a mistake is told once.
+template <class Make>
+struct sampled_trace {
+  static constexpr std::size_t compute() {
+    graph const g = Make::at(0);
+    return g.nodes.size();
+  }
+};
+/// ... and why a function cannot be traced.
+template <class Make>
+constexpr bool accept_plan() {
+  if constexpr (!evaluates<sampled_trace<Make>>) {
+    static_assert((sampled_trace<Make>::compute(), true), "varve: fuse: this function cannot be traced with symbolic sizes; a symbol equals no number and no other symbol"); // the compiler tells why
+    return false;
+  } else return same_plans<compiled<Make>>();
 }
 } // namespace loop
 
@@ -230,8 +135,9 @@ struct fused_sized_for {
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
   static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols, "varve: fuse: the specs have too many symbols; give some of them numbers");
 
+  using make = loop::traced_for_samples<F, S...>;
   /// The program, as a constant: numbers of it that are `is_run_time` stand for expressions.
-  using program = loop::compiled<loop::traced_for_samples<F, S...>>;
+  using program = loop::compiled<make>;
 
   /// Bytes of memory that temporaries need when the symbols have these sizes, in the order in which the specs name them: on the stack, and, where sizes matter, in scratch memory
   /// that each thread keeps.
@@ -249,7 +155,7 @@ struct fused_sized_for {
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
     if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && loop::symbols_of<S...>{}.count <= loop::max_symbols) {
-      if constexpr (loop::accept_plan<program>()) {
+      if constexpr (loop::accept_plan<make>()) {
         call const c(x...);
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
           auto made = [&](int k) { return tensor::empty(c.result(k).sizes, c.result(k).type); };
@@ -270,14 +176,14 @@ struct fused_sized_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    if constexpr (loop::accept_plan<program>()) {
+    if constexpr (loop::accept_plan<make>()) {
       static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
       return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
 
 private:
-  using call = loop::sized_call<loop::traced_for_samples<F, S...>, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
+  using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
 };
 
 /// Compiles a function for tensors of sizes some of which only the call tells: `constexpr auto f = fuse<spec<float, dim<"n">, 3>, spec<float, 3>>(fn);`. It is traced, optimized and
