@@ -22,6 +22,7 @@
 #include <varve/graph/fuse_graph.hpp>
 #include <varve/graph/fuse_sized.hpp>
 #include <varve/graph/fuse_tensors.hpp>
+#include <varve/graph/functionalize.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/linearize.hpp>
 #include <varve/graph/make_fx.hpp>

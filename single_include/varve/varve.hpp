@@ -2762,6 +2762,8 @@ struct thread_state {
   /// What factories give when no dtype is named: set by `default_dtype_mode`.
   dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
+  /// A `thread_snapshot` of another thread is in place.
+  bool borrowed = false;
   /// Are operators recorded (`torch.is_grad_enabled`)?
   bool grad_mode = true;
   saved_hooks_scope* saved_hooks = nullptr;
@@ -2844,28 +2846,6 @@ public:
   emptied(emptied const&) = delete;
   emptied& operator=(emptied const&) = delete;
   ~emptied() { detail::set_top(stack_, saved_); }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-};
-
-/// Puts a layer on a stack for the life of the object.
-class pushed {
-public:
-  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
-    name(l, stack);
-    detail::set_top(stack_, &l);
-  }
-  /// Gives a layer its place and identity ahead of being pushed.
-  static void name(layer& l, layer_stack const& stack) {
-    l.below = stack.top;
-    l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id();
-  }
-  pushed(pushed const&) = delete;
-  pushed& operator=(pushed const&) = delete;
-  ~pushed() { detail::set_top(stack_, saved_); }
 
 private:
   layer_stack& stack_;
@@ -4191,6 +4171,8 @@ struct op_handle {
   double (*lane_f64)(double const* a) = nullptr;
   kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
+  /// Of an in-place operator: the one that computes what it writes.
+  op_handle const* (*functional)() = nullptr;
 };
 
 namespace detail {
@@ -4207,6 +4189,8 @@ struct lane {
 };
 
 template <class Tag>
+constexpr op_handle const* handle_of();
+template <class Tag>
 constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
@@ -4216,6 +4200,7 @@ constexpr op_handle make_handle() {
     h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
     h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
   }
+  if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }
 } // namespace detail
@@ -4223,6 +4208,10 @@ constexpr op_handle make_handle() {
 /// The operator of a tag as data; its address is its identity in graphs.
 template <class Tag>
 inline constexpr op_handle handle = detail::make_handle<Tag>();
+template <class Tag>
+constexpr op_handle const* detail::handle_of() {
+  return &handle<Tag>;
+}
 
 } // namespace varve
 
@@ -4377,6 +4366,7 @@ inline table_registration const registration{&table<Tag, Facts>};
 template <class Tag, int Facts>
 op_table const* registered_table() {
   (void)&registration<Tag, Facts>;
+  if constexpr (requires { typename rules<Tag>::functional; }) (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
 /// The lock must be held.
@@ -4392,6 +4382,71 @@ inline op_table const* ops::find(char const* name) {
   detail::spin_lock::held const on(detail::lock_of_tables);
   return detail::table_named(name);
 }
+
+} // namespace varve
+
+// ---- varve/dispatch/pushed.hpp
+namespace varve {
+
+namespace detail {
+/// The transforms at work on all threads, by identity, so that a value of one of them is told from a value of a transform that has ended. A layer has one place in the table, and entering it
+/// costs three memory accesses. Of two layers with one place, which is rare, the later is found.
+class working_layers {
+public:
+  /// The identity, or 0 when the layer is there already.
+  static std::uint64_t enter(std::uint64_t id) {
+    place& p = place_of(id);
+    if (p.id.load(std::memory_order_relaxed) == id) return 0;
+    p.on.store(&this_thread_state, std::memory_order_relaxed);
+    p.id.store(id, std::memory_order_release);
+    return id;
+  }
+  static void leave(std::uint64_t id) { place_of(id).id.compare_exchange_strong(id, 0, std::memory_order_relaxed); }
+  /// Is a layer at work on another thread, whose state this one has not been given?
+  static bool elsewhere(std::uint64_t id) {
+    place& p = place_of(id);
+    return p.id.load(std::memory_order_acquire) == id && p.on.load(std::memory_order_relaxed) != &this_thread_state && !this_thread_state.borrowed;
+  }
+
+private:
+  static constexpr int bits = 9;
+  struct place {
+    std::atomic<std::uint64_t> id;
+    std::atomic<thread_state const*> on;
+  };
+  static place& place_of(std::uint64_t id) {
+    static constinit place places[1 << bits]{};
+    return places[id * 0x9E3779B97F4A7C15u >> (64 - bits)];
+  }
+};
+} // namespace detail
+
+/// Puts a layer on a stack for the life of the object.
+class pushed {
+public:
+  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
+    name(l, stack);
+    if (stack.key == dispatch_key::transform) entered_ = detail::working_layers::enter(l.id);
+    detail::set_top(stack_, &l);
+  }
+  /// Gives a layer its place and identity ahead of being pushed.
+  static void name(layer& l, layer_stack const& stack) {
+    l.below = stack.top;
+    l.level = stack.top ? stack.top->level + 1 : 1;
+    if (!l.id) l.id = next_layer_id();
+  }
+  pushed(pushed const&) = delete;
+  pushed& operator=(pushed const&) = delete;
+  ~pushed() {
+    if (entered_) detail::working_layers::leave(entered_);
+    detail::set_top(stack_, saved_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+  std::uint64_t entered_ = 0;
+};
 
 } // namespace varve
 
@@ -4497,14 +4552,20 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is one of a transform that is at work on another
+/// thread: what is done to it here would be missing there.
 VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (working_layers::elsewhere(t.layer()))
+      throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
     t = tensor(t.inner());
   }
   return t;
+}
+VARVE_COLD inline bool is_mapped(tensor const& t) {
+  return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
 
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.
@@ -4804,6 +4865,8 @@ struct backend<detail::tensor_base> {
     include_keys const there(base->keys() & elsewhere);
     return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
+  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
@@ -5680,12 +5743,19 @@ constexpr bool changed_by_calls() {
   else return true;
 }
 
+[[noreturn]] VARVE_COLD inline void refuse_no_result(boxed_op const& op) {
+  throw dispatch_error((std::string("varve: ") + op.name() + ": a kernel registered for it returned an undefined tensor; return a tensor, or call the operator again with lower keys (redispatch)").c_str());
+}
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   F& f = kept_function_of<F>::of(self);
-  if constexpr (keyed_kernel<F>) return f(op, keys, x);
-  else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
-  else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+  tensor y = [&]() -> tensor {
+    if constexpr (keyed_kernel<F>) return f(op, keys, x);
+    else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
+    else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+  }();
+  if (!y.defined()) refuse_no_result(op);
+  return y;
 }
 /// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
 template <class F>
@@ -6772,27 +6842,60 @@ constexpr auto const& base_value(X const& x) {
 }
 } // namespace detail
 
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`). It is a constant: seen through no interpreter.
-inline constexpr struct full_like_t {
-  template <value X, number N>
-  constexpr auto operator()(X const& x, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(shape_of(x)), v); }) return B::full_on(detail::base_value(x), to_dims(shape_of(x)), v);
-    else return of_shape(x, shape_of(x), v);
-  }
-  /// ... of another shape.
+namespace detail {
+/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same for all slices of a mapped value, so that rules spend nothing on it.
+struct constant_like_t {
   template <value X, fact S, number N>
-  static constexpr auto of_shape(X const& x, S const& sizes, N v) {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(detail::base_value(x), to_dims(sizes), v); }) return B::full_on(detail::base_value(x), to_dims(sizes), v);
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); }) return B::full_on(base_value(x), to_dims(sizes), v);
     else return made(x, B::full(sizes, type_fact(x), v));
   }
 
 private:
   template <class X, class R>
   static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(detail::base_value(x)); }) r.made_like(detail::base_value(x));
+    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
     return r;
+  }
+};
+inline constexpr constant_like_t constant_like{};
+/// ... zeros, of the shape of the other.
+struct constant_zeros_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 0);
+  }
+};
+inline constexpr constant_zeros_t constant_zeros{};
+/// ... ones.
+struct constant_ones_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 1);
+  }
+};
+inline constexpr constant_ones_t constant_ones{};
+} // namespace detail
+
+/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a tensor seen through `vmap`: there the result is mapped as well,
+/// so that it can be written into with mapped values. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
+inline constexpr struct new_full_t {
+  static constexpr auto op_name = "new_full";
+  template <value X, fact S, number N>
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::is_mapped(x); })
+      if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
+    return detail::constant_like(x, sizes, v);
+  }
+} new_full{};
+
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is (`new_full`).
+inline constexpr struct full_like_t {
+  template <value X, number N>
+  constexpr auto operator()(X const& x, N v) const {
+    return new_full(x, shape_of(x), v);
   }
 } full_like{};
 
@@ -6808,7 +6911,7 @@ inline constexpr struct zeros_like_t {
 inline constexpr struct new_zeros_t {
   template <value X, fact S>
   constexpr auto operator()(X const& x, S const& sizes) const {
-    return full_like.of_shape(x, sizes, 0);
+    return new_full(x, sizes, 0);
   }
 } new_zeros{};
 
@@ -8558,12 +8661,10 @@ struct no_grad : set_grad_enabled {
 struct enable_grad : set_grad_enabled {
   enable_grad() : set_grad_enabled(true) {}
 };
-/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
-class inference_mode {
+/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20). `inference_mode(false)` inside of one switches both off.
+class inference_mode : set_grad_enabled {
 public:
-  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
-  inference_mode(inference_mode const&) = delete;
-  inference_mode& operator=(inference_mode const&) = delete;
+  explicit inference_mode(bool on = true) : set_grad_enabled(!on), before_(this_thread_inference) { this_thread_inference = on; }
   ~inference_mode() { this_thread_inference = before_; }
 
 private:
@@ -8608,6 +8709,22 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
 }
 
 } // namespace varve::detail
+
+// ---- varve/kernel/polynomial.hpp
+namespace varve::kernel {
+
+#if VARVE_USE_XSIMD
+/// p[0] + p[1] z + p[2] z^2 + ... by Horner's scheme: N - 1 multiply-adds, one after the other.
+template <class T, int N>
+VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
+  batch<T> r(p[N - 1]);
+#pragma GCC unroll 16
+  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
+  return r;
+}
+#endif
+
+} // namespace varve::kernel
 
 // ---- varve/kernel/exponential.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
@@ -8660,11 +8777,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const n = shifted - V(c::to_integer);
 #endif
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p = V(c::p[count - 1]);
-#pragma GCC unroll 16
-  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
-  return {shifted, kernel::fma<T>(r * r, p, r)};
+  return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
 /// 2^n from a shifted n, while 2^n is a normal number.
 template <class T>
@@ -8819,11 +8932,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
   V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
   V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
   V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p(c::p[count - 1]);
-#pragma GCC unroll 8
-  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
-  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
+  V const series = f - (s * (f - z * kernel::polynomial<T>(c::p, z)) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
   V const r = kernel::fma<T>(k, V(c::ln2_high), series);
   V const positive = kernel::select<T>(x < V(infinity), r, x);
   return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));
@@ -8866,13 +8975,6 @@ struct table<double> {
   static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
 };
 
-template <class T, int N>
-VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
-  batch<T> r(p[N - 1]);
-#pragma GCC unroll 8
-  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
-  return r;
-}
 /// sin(x + Turn pi/2) for lanes below the limit.
 template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
@@ -8887,8 +8989,8 @@ VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
 #endif
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
-  V const sine = kernel::fma<T>(r * z, trigonometric::polynomial<T>(c::sine, z), r);
-  V const cosine = kernel::fma<T>(z * z, trigonometric::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
+  V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);
+  V const cosine = kernel::fma<T>(z * z, kernel::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
   using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr int top = static_cast<int>(8 * sizeof(T)) - 1;
   auto const bits = detail::raw_bits<T>(shifted);
@@ -9365,11 +9467,18 @@ namespace varve {
 /// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
 /// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
 /// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
+/// Traced values are written into like tensors, views included; the finished graph has none of it (`functionalize`).
 template <class Tag>
 struct in_place {
   template <value... Y>
   tensor const& operator()(tensor const& x, Y const&... y) const {
     bound<Tag>{}(x, y...);
+    return x;
+  }
+  template <class X, value... Y>
+    requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
+  constexpr X& operator()(X&& x, Y const&... y) const {
+    backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
     return x;
   }
 };
@@ -9430,6 +9539,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
 template <class Functional>
 struct mutation {
   using F = rules<Functional>;
+  using functional = Functional;
   static constexpr op_kind kind = op_kind::mutation;
   static constexpr int arity = F::arity;
   static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
@@ -9471,7 +9581,7 @@ struct rules<copy__t> {
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
-    return full_like(g, 0);
+    return detail::constant_zeros(g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -9479,7 +9589,7 @@ struct rules<copy__t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return full_like(d, 0);
+    return detail::constant_zeros(d);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
@@ -9526,21 +9636,21 @@ struct rules<relu__t> : detail::mutation<relu_t> {};
 
 /// Every element becomes one number.
 inline constexpr struct fill__t {
-  template <number N>
-  tensor const& operator()(tensor const& x, N v) const {
+  template <class X, number N>
+  constexpr auto& operator()(X&& x, N v) const {
     return copy_(x, v);
   }
 } fill_{};
 inline constexpr struct zero__t {
-  template <class T>
-  T const& operator()(T const& x) const {
+  template <class X>
+  constexpr auto& operator()(X&& x) const {
     return copy_(x, 0);
   }
 } zero_{};
 /// Every element limited to [min, max]; either bound may be `none` (`clamp`).
 inline constexpr struct clamp__t {
-  template <value X, class Lo, class Hi = none_t>
-  X const& operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+  template <class X, class Lo, class Hi = none_t>
+  constexpr auto& operator()(X&& x, Lo const& low, Hi const& high = {}) const {
     return copy_(x, clamp(x, low, high));
   }
 } clamp_{};
@@ -10237,10 +10347,11 @@ inline tensor const& fresh_at_level(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, as seen below them.
+/// A value that is only the own of levels which did not record it, or which have ended, as seen below them.
 inline tensor const& where_recorded(tensor const& t) {
-  bool const constant = t.is_wrapped() && !fresh_at_level(t).history() && !t.extra().defined() && t.dim() == t.inner().dim();
-  return constant ? where_recorded(t.inner()) : t;
+  if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
+  bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
+  return constant || !is_alive(this_thread_state.transforms.top, t) ? where_recorded(t.inner()) : t;
 }
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
@@ -10447,15 +10558,15 @@ struct rules<as_strided_scatter_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
-    return op(d, full_like(source, 0));
+    return op(d, detail::constant_zeros(source));
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
-    return op(full_like(x, 0), d);
+    return op(detail::constant_zeros(x), d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return op(g, new_zeros(g, shape_of(source)));
+    return op(g, detail::constant_like(g, shape_of(source), 0));
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -10529,7 +10640,7 @@ struct copy_slices {
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
-      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
+      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
       r[target] = as_strided_scatter(whole, part, strides, offset);
     }
@@ -10563,10 +10674,10 @@ void change_tangent(T const& self, T tangent) {
   T const base = self.base();
   bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
   if (!tangent.defined() && !known) return;
-  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(detail::constant_zeros(T(base.inner())));
     base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);
@@ -10676,10 +10787,14 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
   if (t.is_wrapped())
     throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
 }
+/// Is a value that of a transform that has ended, which stands for what it holds?
+inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
+inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
@@ -10754,12 +10869,14 @@ inline tensor const& tensor::detach_() const {
   return *this;
 }
 inline tensor tensor::data() const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {
+  if (detail::is_left_over(*this) || detail::is_left_over(y)) return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
   if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());
@@ -11120,7 +11237,7 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
       else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
     } else {
       auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, detail::constant_zeros(v)));
       else return in.lift(inner);
     }
   }
@@ -11305,7 +11422,7 @@ public:
       detail::require_floating(y, "grad of a function");
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<> pass(false);
-      pass.seed(y.history(), ones_like(y.inner()));
+      pass.seed(y.history(), detail::constant_ones(y.inner()));
       pass.run();
     }
   }
@@ -11331,7 +11448,7 @@ public:
         [&](auto const& v) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
             tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
-            return c.defined() ? c : tensor(zeros_like(v.inner()));
+            return c.defined() ? c : tensor(detail::constant_zeros(v.inner()));
           } else {
             return none;
           }
@@ -11370,9 +11487,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    if (!layer_.interpreter.mine(y)) return detail::constant_zeros(y);
     Y const& t = layer_.interpreter.fresh(y).extra();
-    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
+    return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {
@@ -11453,7 +11570,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(y);
+      g = detail::constant_ones(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
@@ -11549,7 +11666,7 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
       detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
     if (!g.defined() && allow == unused::zeros) {
       if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = zeros_like(T(inputs[k].value.detach()));
+      g = detail::constant_zeros(T(inputs[k].value.detach()));
     }
     r.push_back(static_cast<T&&>(g));
   }
@@ -11585,7 +11702,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
     else if (allow == Unused::undefined) r.push_back(T());
     else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+    else r.push_back(detail::constant_zeros(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
   }
   return r;
 }
@@ -11935,7 +12052,7 @@ struct hop_node : tape_node {
   }
   template <std::size_t... I>
   constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
       else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
@@ -12142,7 +12259,7 @@ public:
       detail::check_exit<level, Y>();
       if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
       else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
-      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      if constexpr (at_level<Y, level>) seed(y, detail::constant_ones(y.value));
       tape_.pull();
     }
   }
@@ -12164,13 +12281,13 @@ public:
   constexpr auto gradient(T const& t) const {
     if constexpr (detail::leaf_at_level<T, level>) {
       if (t.extra->set) return t.extra->value;
-      return lift_to_all(tape_.tower, zeros_like(t.value));
+      return lift_to_all(tape_.tower, detail::constant_zeros(t.value));
     } else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (at_level<V, level>) {
             if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, zeros_like(v.value));
+            return lift_to_all(tape_.tower, detail::constant_zeros(v.value));
           } else {
             return none;
           }
@@ -12399,7 +12516,7 @@ constexpr auto fitted(D const& d, V const& v) {
 template <class D>
 constexpr auto tangent_or_zeros(D const& d) {
   if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
-  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
+  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return detail::constant_zeros(d.primal);
   else return none;
 }
 struct vmap_name {
@@ -12787,6 +12904,13 @@ struct static_graph : graph_questions<static_graph<S>> {
   }
 };
 
+/// Does a graph write into values?
+constexpr bool has_mutation(graph_view g) {
+  for (node const& n : g)
+    if (n.op->kind == op_kind::mutation) return true;
+  return false;
+}
+
 namespace detail {
 template <class Make>
 struct frozen_sizes {
@@ -12925,6 +13049,22 @@ struct rules<full_t> : rule::linear {
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
     return expand(to(align(o, dims{op.a.n}), op.b), on_dims(detail::prepend, op.a, n));
+  }
+};
+
+template <>
+struct rules<new_full_t> : detail::factory {
+  static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr int arity = 2;
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const&, T const& v) {
+    return rules<full_t>::make(at, v);
+  }
+  /// A constant under this `vmap`; perhaps mapped by one around it.
+  template <class Op, class O>
+  static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
+    dims const sizes = detail::prepend(op.a, n);
+    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>()) : new_full(like.value, sizes, v.value.template item<std::int64_t>());
   }
 };
 
@@ -13144,6 +13284,9 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// A node written so far, and its first operand.
+  constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
   /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
   constexpr void inputs_first() {
     list<node> sorted;
@@ -13536,7 +13679,7 @@ struct boxed_dual_fn {
   /// Tangents, zeros where there are none.
   template <class D>
   static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); }, d.primal, d.tangent);
   }
 };
 /// Runs a function on operands some of which are mapped; every result comes out mapped.
@@ -13574,7 +13717,7 @@ struct boxed_pull_fn {
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
   }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
@@ -13607,7 +13750,7 @@ struct boxed_hop_pull {
     bool any = false;
     for (int k = 0; k < y.size(); ++k) {
       any = any || out[k].defined();
-      g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
+      g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
     return [&](auto const& o) -> boxed_args { return rules<typename Op::tag>::pull(o, pred, operands, g); }(op); // no return type to be deduced here
@@ -13635,6 +13778,598 @@ boxed_args flatten(Y const& y) {
   boxed_args r;
   tree_for_each([&](auto const& v) { r.push_back(as_tensor(plain(v))); }, y);
   return r;
+}
+} // namespace detail
+
+} // namespace varve
+
+// ---- varve/graph/rewrite.hpp
+namespace varve {
+
+/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
+struct rewriter {
+  graph const& from;
+  graph to{};
+  list<int> now{};
+
+  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+  }
+  /// Number of the `k`-th operand of an old node in the new graph.
+  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  constexpr int append(node n, int const* in) {
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Appends an old node as it is.
+  constexpr int copy(node n) {
+    int const first = n.first;
+    n.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
+    if (is_array_constant(n)) detail::take_constants(to, from, n);
+    to.nodes.push_back(n);
+    return static_cast<int>(to.nodes.size()) - 1;
+  }
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
+  template <class Each, class Start>
+  constexpr graph run(Each each, Start start) {
+    for (region r : from.regions) {
+      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
+      start();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      for (int k = 0; k < r.result_count; ++k)
+        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
+      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
+      to.regions.push_back(r);
+    }
+    return static_cast<graph&&>(to);
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/slice.hpp
+namespace varve {
+
+/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
+template <index_t... I>
+inline constexpr ints<I...> range{};
+/// "To the end of the axis", whatever its size.
+inline constexpr index_t end = INT64_MAX;
+
+namespace detail {
+/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
+inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
+  int const a = wrap_axis(axis[0], sizes.n);
+  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
+  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
+  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
+  index_t const start = bound(range.n > 0 ? range[0] : 0);
+  index_t const stop = bound(range.n > 1 ? range[1] : end);
+  return dims{a, start, stop < start ? start : stop, step};
+};
+constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
+inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
+} // namespace detail
+
+/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
+template <>
+struct rules<slice_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    dims const& r = at[0];
+    layout l = in;
+    int const a = static_cast<int>(r[0]);
+    l.sizes[a] = detail::slice_count(r);
+    l.strides[a] = in.strides[a] * r[3];
+    l.offset = in.offset + r[1] * in.strides[a];
+    return l;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
+    return slice_backward(g, shape_of(x), op.a);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
+  }
+};
+
+/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
+template <>
+struct rules<slice_backward_t> : rule::linear {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
+    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return bind<slice_t>(op.b)(g);
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const& n, O const& o) {
+    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
+  }
+};
+
+template <value X, class A, class... R>
+constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
+  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
+  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
+}
+template <value G, class S, class R>
+constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
+  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
+}
+
+/// The values at one index of an axis; the axis goes.
+inline constexpr struct select_t : composite_operator<select_t> {
+  static constexpr auto op_name = "select";
+  template <value X, class A, class I>
+  static constexpr auto body(X const& x, A const& axis, I const& index) {
+    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
+      int const a = wrap_axis(axis[0], sizes.n);
+      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
+      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
+      return dims{a, k, k + 1, 1};
+    };
+    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
+    auto without = [](dims const& s, dims const& r) {
+      dims d = s;
+      return d.erase(static_cast<int>(r[0]));
+    };
+    auto part = bind<slice_t>(r)(x);
+    return reshape(part, on_dims(without, shape_of(part), r));
+  }
+} select{};
+
+} // namespace varve
+
+// ---- varve/op/cat.hpp
+namespace varve {
+
+/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
+template <>
+struct rules<cat_t> {
+  static constexpr saved_values saved = saved_values::nothing();
+  static constexpr op_kind kind = op_kind::join;
+  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    int const a = static_cast<int>(at[0][0]);
+    dims x = in[0].sizes, y = in[1].sizes;
+    bool fits = x.n == y.n && x.n > 0;
+    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
+    if (!fits) refuse::shapes_do_not_match("cat", x, y);
+    x[a] += y[a];
+    return {promote_types(in[0].type, in[1].type), x};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
+    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    strided<R> const rest{out.data + shift, y.sizes, out.strides};
+    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
+  }
+  /// {axis, start, stop, 1} of the first or second part.
+  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
+    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
+  }
+  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
+    auto f = [](dims const& a, dims const& s, dims const& t) {
+      int const k = static_cast<int>(a[0]);
+      return dims{k, s[k], s[k] + t[k], 1};
+    };
+    return on_dims(f, axis, shape_of(x), shape_of(y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
+  }
+  template <class Op, class N, class X, class Y>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
+    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
+  }
+};
+
+namespace detail {
+template <std::size_t From, std::size_t Count, class A, class T>
+constexpr auto join_range(A const& axis, T const& values) {
+  if constexpr (Count == 1) {
+    return std::get<From>(values);
+  } else {
+    auto x = join_range<From, Count / 2>(axis, values);
+    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
+    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
+                        type_fact(x), type_fact(y));
+    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
+    return bind<cat_t>(a)(to(x, type), to(y, type));
+  }
+}
+/// Joins [from, from + count) of a sequence of values of one type (tensors).
+template <class A, class T>
+auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+  if (count == 1) return values[from];
+  auto x = join_sequence(axis, values, from, count / 2);
+  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
+  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
+  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
+}
+/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
+template <class T>
+std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
+  std::vector<T> kept;
+  dtype type = dtype_of(values[0]);
+  for (std::size_t k = 0; k < count; ++k) {
+    type = promote_types(type, dtype_of(values[k]));
+    dims const s = to_dims(shape_of(values[k]));
+    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
+  }
+  if (kept.empty()) kept.push_back(values[0]);
+  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
+  return kept;
+}
+/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
+template <class A, class T, std::size_t... K>
+constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
+  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
+    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
+    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
+  } else {
+    return join_range<0, sizeof...(K)>(axis, values);
+  }
+}
+template <class T>
+concept tuple_like = requires { std::tuple_size<T>::value; };
+} // namespace detail
+
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+template <class X, class A>
+constexpr auto cat_t::operator()(X const& values, A const& axis) const {
+  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
+  else {
+    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
+    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
+    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
+  }
+}
+template <class X>
+constexpr auto cat_t::operator()(X const& values) const {
+  return (*this)(values, varve::axis<0>);
+}
+
+/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
+inline constexpr struct stack_t {
+  template <class X, class A = ints<0>>
+  constexpr auto operator()(X const& values, A const& axis = {}) const {
+    if constexpr (detail::tuple_like<X>) {
+      return [&]<std::size_t... K>(std::index_sequence<K...>) {
+        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
+      }(std::make_index_sequence<std::tuple_size<X>::value>{});
+    } else {
+      auto wide = values;
+      for (auto& v : wide) v = unsqueeze(v, axis);
+      return cat(wide, axis);
+    }
+  }
+} stack{};
+
+} // namespace varve
+
+// ---- varve/op/permute.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto inverse_permutation = [](dims const& p) {
+  dims r = p;
+  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
+  return r;
+};
+inline constexpr auto batched_permutation = [](dims const& p) {
+  dims r{0};
+  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
+  return r;
+};
+inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
+  dims r;
+  for (int k = 0; k < p.n; ++k) {
+    int const a = wrap_axis(p[k], sizes.n);
+    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
+    r.push_back(a);
+  }
+  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
+  return r;
+};
+} // namespace detail
+
+/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
+template <>
+struct rules<permute_t> : rule::view {
+  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
+  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    layout r = in;
+    for (int k = 0; k < at[0].n; ++k) {
+      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
+      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
+    }
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
+    return permute(g, on_dims(detail::inverse_permutation, op.a));
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return permute(o.value, on_dims(detail::batched_permutation, op.a));
+  }
+};
+
+template <value X, class S>
+constexpr auto permute_t::operator()(X const& x, S const& axes) const {
+  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
+}
+
+/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
+inline constexpr struct transpose_t : composite_operator<transpose_t> {
+  static constexpr auto op_name = "transpose";
+  template <value X, class A = ints<-2>, class B = ints<-1>>
+  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
+    auto exchange = [](dims const& s, dims const& a, dims const& b) {
+      dims r = s;
+      for (int k = 0; k < s.n; ++k) r[k] = k;
+      if (s.n == 0) return r;
+      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
+      r[i] = j;
+      r[j] = i;
+      return r;
+    };
+    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
+  }
+} transpose{};
+
+} // namespace varve
+
+// ---- varve/graph/functionalize.hpp
+namespace varve {
+
+namespace detail {
+/// Rewrites one graph: every in-place operator becomes its functional form, whose result is put back through the views into what they show; views that were made before a write are made
+/// again when they are read after it (FN-12). What values share is known from the graph: a view shows its operand, and a `reshape` that strides cannot express is a copy.
+class functionalizer {
+public:
+  constexpr explicit functionalizer(graph const& g) : g_(g), w_(g), shows_(g.nodes.size(), -1), writes_(g.nodes.size(), 0), seen_(g.nodes.size(), 0) {}
+
+  constexpr graph run() {
+    int r = -1;
+    return w_.run(
+        [&](int n) {
+          region const& all = g_.regions[static_cast<std::size_t>(r)];
+          int const mine = each(n, r > 0);
+          if (n + 1 < all.node_first + all.node_count) return mine;
+          w_.now[at(n)] = mine;
+          end(all);
+          return w_.now[at(n)];
+        },
+        [&] { ++r; });
+  }
+
+private:
+  static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
+  constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
+  constexpr int operand(node const& n, int k) const { return g_.edges[at(n.first + k)]; }
+  static constexpr bool is(node const& n, op_handle const& op) { return n.op == &op; }
+  static constexpr bool is_view(node const& n) {
+    return is(n, handle<slice_t>) || is(n, handle<reshape_t>) || is(n, handle<permute_t>) || is(n, handle<expand_t>) || is(n, handle<as_strided_t>) || is(n, handle<detach_t>);
+  }
+  constexpr meta const& out(int n) const { return w_.to.nodes[at(n)].out; } // of a new node
+
+  /// The node whose memory an old node shows; itself when it has memory of its own.
+  constexpr int base(int n) const {
+    while (shows_[at(n)] >= 0) n = shows_[at(n)];
+    return n;
+  }
+  /// How an old node lies in the memory of its base.
+  constexpr layout where(int n) const {
+    if (shows_[at(n)] < 0) return contiguous_layout(old(n).out.sizes);
+    layout const in = where(shows_[at(n)]);
+    node const& nd = old(n);
+    return is(nd, handle<slice_t>)        ? rules<slice_t>::layout_of(nd.at, in)
+           : is(nd, handle<reshape_t>)    ? rules<reshape_t>::layout_of(nd.at, in)
+           : is(nd, handle<permute_t>)    ? rules<permute_t>::layout_of(nd.at, in)
+           : is(nd, handle<expand_t>)     ? rules<expand_t>::layout_of(nd.at, in)
+           : is(nd, handle<as_strided_t>) ? rules<as_strided_t>::layout_of(nd.at, in)
+                                          : in;
+  }
+  /// The new number of an old node, with all that was written until now.
+  constexpr int now(int n) {
+    int const b = base(n);
+    if (seen_[at(n)] != writes_[at(b)]) {
+      int const in = now(shows_[at(n)]);
+      w_.now[at(n)] = old(n).op->kind == op_kind::mutation ? in : w_.append(old(n), &in);
+      seen_[at(n)] = writes_[at(b)];
+    }
+    return w_.now[at(n)];
+  }
+  template <class... In>
+  constexpr int emit(op_handle const& op, attributes const& a, meta const& m, In... in) {
+    node nd;
+    nd.op = &op, nd.at = a, nd.out = m, nd.count = sizeof...(In);
+    int const all[] = {in...};
+    return w_.append(nd, all);
+  }
+  constexpr int in_dtype(int n, dtype type) { return out(n).type == type ? n : emit(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n); }
+
+  constexpr int each(int n, bool inner) {
+    node const& nd = old(n);
+    for (int k = 0; k < nd.count; ++k) (void)now(operand(nd, k));
+    if (nd.op->kind == op_kind::mutation) {
+      int const x = operand(nd, 0);
+      write(nd, x, inner);
+      shows_[at(n)] = x;
+      seen_[at(n)] = writes_[at(base(x))];
+      return w_.now[at(x)];
+    }
+    if (is_view(nd)) {
+      int const x = operand(nd, 0);
+      bool const copies = is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
+      if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
+    }
+    return w_.copy(nd);
+  }
+  constexpr void write(node const& nd, int x, bool inner) {
+    int const b = base(x);
+    if (inner && old(b).op->kind == op_kind::placeholder)
+      refuse::argument_is_invalid(nd.op->name, "the function of a higher-order operator writes into its operand, or into what it captures; return the new value instead");
+    int cur = computed(nd, old(x).out);
+    int const value = cur;
+    for (int v = x; v != b; v = shows_[at(v)])
+      if (old(v).op->kind != op_kind::mutation) cur = put_back(old(v), shows_[at(v)], cur);
+    int const writes = ++writes_[at(b)];
+    if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
+    w_.now[at(b)] = cur, seen_[at(b)] = writes;
+    w_.now[at(x)] = value, seen_[at(x)] = writes;
+  }
+  /// What an in-place operator writes, in the dtype and shape of its operand.
+  constexpr int computed(node const& nd, meta const& into) {
+    int in[4]{};
+    meta metas[4]{};
+    for (int k = 0; k < nd.count; ++k) {
+      in[k] = w_.now[at(operand(nd, k))];
+      metas[k] = out(in[k]);
+      metas[k].number = old(operand(nd, k)).op->kind == op_kind::constant && metas[k].sizes.n == 0;
+    }
+    int y = in[1];
+    if (!is(nd, handle<copy__t>)) {
+      if (!nd.op->functional) refuse::argument_is_invalid(nd.op->name, "this in-place operator has no functional form to trace; use the operator without underscore");
+      op_handle const* const op = nd.op->functional();
+      meta const m = op->shape(nd.at, metas, nd.count);
+      node f;
+      f.op = op, f.at = nd.at, f.out = m, f.count = nd.count;
+      for (int k = 0; k < nd.count; ++k) in[k] = in_dtype(in[k], m.type);
+      y = w_.append(f, in);
+    }
+    y = in_dtype(y, into.type);
+    dims aligned = out(y).sizes;
+    if (aligned == into.sizes) return y;
+    if (aligned.n > 0 && aligned.n < into.sizes.n) {
+      while (aligned.n < into.sizes.n) aligned.insert(0, 1);
+      y = emit(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
+    }
+    return emit(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
+  }
+  /// The value behind a view, old node `x`, when the view shows `v`.
+  constexpr int put_back(node const& view, int x, int v) {
+    meta const m = old(x).out;
+    if (is(view, handle<detach_t>)) return v;
+    if (is(view, handle<reshape_t>)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
+    if (is(view, handle<permute_t>)) return emit(handle<permute_t>, attributes(inverse_permutation(view.at[0])), m, v);
+    if (is(view, handle<as_strided_t>)) return emit(handle<as_strided_scatter_t>, attributes(view.at[1], view.at[2]), m, now(x), v);
+    if (is(view, handle<expand_t>) && numel(view.out.sizes) == numel(m.sizes)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
+    if (!is(view, handle<slice_t>)) refuse::argument_is_invalid("trace", "an expanded value repeats its elements and cannot be written into; clone it first");
+    dims const& r = view.at[0];
+    int const axis = static_cast<int>(r[0]);
+    index_t const size = m.sizes[axis], parts = slice_count(r);
+    if (parts == 0) return now(x);
+    if (parts == size) return v;
+    if (r[3] != 1 && parts > 1) return among(view, x, v);
+    index_t const last = r[1] + 1 + (parts - 1) * r[3];
+    if (r[1] > 0) v = beside(axis, last, piece(x, axis, 0, r[1]), v, m);
+    if (last < size) v = beside(axis, size, v, piece(x, axis, last, size), m);
+    return v;
+  }
+  /// ... a slice with a step: chosen by a mask, which is the same put at the slice of zeros.
+  constexpr int among(node const& view, int x, int v) {
+    meta const m = old(x).out, part = out(v);
+    attributes const where(m.sizes, view.at[0]);
+    node one;
+    one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
+    int const ones = emit(handle<expand_t>, attributes(part.sizes), part, w_.append(one, nullptr));
+    int const there = in_dtype(emit(handle<slice_backward_t>, where, m, ones), dtype::bool_);
+    return emit(handle<where_t>, {}, m, there, emit(handle<slice_backward_t>, where, m, v), now(x));
+  }
+  constexpr int piece(int x, int axis, index_t from, index_t to) {
+    meta m = old(x).out;
+    m.sizes[axis] = to - from;
+    return emit(handle<slice_t>, attributes(dims{axis, from, to, 1}), m, now(x));
+  }
+  constexpr int beside(int axis, index_t size, int first, int second, meta m) {
+    m.sizes[axis] = size;
+    return emit(handle<cat_t>, attributes(dims{axis}), m, first, second);
+  }
+  /// Results are as they are at the end; what was written into arguments of the program is written there.
+  constexpr void end(region const& all) {
+    for (int k = 0; k < all.result_count; ++k) (void)now(g_.results[at(all.result_first + k)]);
+    for (std::size_t k = 0; k < inputs_.size(); k += 2) emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
+    inputs_ = {};
+  }
+
+  graph const& g_;
+  rewriter w_;
+  list<int> shows_;          // of an old node: the operand whose memory it shows, -1: none
+  list<int> writes_, seen_;  // of a base: how often it was written; of a node: how many of these its new number knows
+  list<int> inputs_;         // arguments of the program that were written: old number, and new one of before
+};
+constexpr graph functionalized(graph const& g) {
+  functionalizer f(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  return f.run();
+}
+/// Makes known for tensors what a functionalized graph may call.
+template <class>
+void functionalizer_operators() {
+  (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(), (void)registered_table<cat_t, 1>(), (void)registered_table<reshape_t, 1>(), (void)registered_table<expand_t, 1>();
+  (void)registered_table<permute_t, 1>(), (void)registered_table<as_strided_scatter_t, 2>(), (void)registered_table<to_t, 1>(), (void)registered_table<where_t, 0>();
+}
+} // namespace detail
+
+/// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into its arguments is written by `copy_` at its end. Arguments are taken
+/// to be row-major and to share no memory. Functions of higher-order operators may not write into their operands (`value_error`). Linear in the nodes, and in the views of what is written.
+template <class G>
+  requires std::is_same_v<G, graph>
+constexpr graph functionalize(G const& g) {
+  if (!has_mutation(g)) return g;
+  if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
+  return detail::functionalized(g);
+}
+
+namespace detail {
+/// The same program with what it writes into its arguments as further results; `into` gets the numbers of these arguments.
+constexpr graph writes_as_results(graph const& g, list<int>& into) {
+  graph more = g;
+  region& all = more.regions[0];
+  more.results = {};
+  for (int k = 0; k < all.result_count; ++k) more.results.push_back(g.results[static_cast<std::size_t>(all.result_first + k)]);
+  for (int n = all.node_first; n < all.node_first + all.node_count; ++n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    if (nd.op->kind != op_kind::mutation) continue;
+    into.push_back(static_cast<int>(g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first)])].value));
+    more.results.push_back(g.edges[static_cast<std::size_t>(nd.first + 1)]);
+  }
+  all.result_first = 0;
+  all.result_count = static_cast<int>(more.results.size());
+  for (std::size_t r = 1; r < more.regions.size(); ++r) {
+    int const first = more.regions[r].result_first;
+    more.regions[r].result_first = static_cast<int>(more.results.size());
+    for (int k = 0; k < more.regions[r].result_count; ++k) more.results.push_back(g.results[static_cast<std::size_t>(first + k)]);
+  }
+  rewriter w(more);
+  return w.run([&](int n) { return more.nodes[static_cast<std::size_t>(n)].op->kind == op_kind::mutation ? -1 : w.copy(more.nodes[static_cast<std::size_t>(n)]); }, [] {});
 }
 } // namespace detail
 
@@ -13771,12 +14506,48 @@ struct backend<detail::traced_base> {
     return detail::as_proxy(static_cast<double>(numel(from)) / static_cast<double>(numel(to)), b);
   }
 
+  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
+  template <class Tag, class X, class... Y>
+  static constexpr void write(X& x, Y const&... y) {
+    using R = rules<Tag>;
+    graph_builder* const near = detail::trace_of_all(x, y...);
+    if (!near) refuse::argument_is_invalid(Tag::op_name, "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
+    if (!x.builder) {
+      if constexpr (std::is_const_v<X>) refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so that it can become a value of the trace");
+      else x = materialized(*near, x);
+    }
+    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>; n = x.builder->operand_of(n))
+      if (x.builder->written(n).op == &handle<expand_t> && numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
+        refuse::argument_is_invalid(Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
+    proxy in[] = {x, detail::as_proxy(y, near)...};
+    constexpr int count = 1 + sizeof...(Y);
+    meta metas[count];
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta result = metas[count - 1];
+    if constexpr (requires { typename R::functional; }) {
+      using F = rules<typename R::functional>;
+      result = F::shape({}, metas, count);
+      if (category(result.type) > category(x.info.type)) refuse::argument_is_invalid(Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
+    }
+    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
+    for (int k = 1; k < count; ++k)
+      if (!in[k].builder) in[k].info.type = result.type;
+    (void)emit<Tag>({}, in, count);
+  }
+
 private:
   static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
     return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
   }
   static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
     return {&b, b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}), {type, {}, true}, 0};
+  }
+  /// A constant as a node with elements of its own.
+  static constexpr proxy materialized(graph_builder& b, proxy const& x) {
+    meta const m{x.info.type, x.info.sizes, false};
+    int id = detail::node_in(b, x);
+    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
+    return {&b, id, m, 0, x.home};
   }
   template <class X>
   static constexpr auto lifted(graph_builder* b, X const& x) {
@@ -13887,7 +14658,9 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  return b.finish();
+  graph const g = b.finish();
+  if (!has_mutation(g)) return g;
+  return detail::functionalized(g);
 }
 /// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
 template <class F, class... M>
@@ -14073,7 +14846,7 @@ namespace varve::detail {
 
 template <class D>
 constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  if constexpr (is_none<decltype(d.tangent)>) return detail::constant_zeros(d.primal);
   else return d.tangent;
 }
 
@@ -14129,7 +14902,7 @@ struct pull_fn {
   }
   template <class C, class X>
   static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
+    if constexpr (is_none<C>) return detail::constant_zeros(x);
     else return c;
   }
 };
@@ -14772,7 +15545,7 @@ struct boxed_custom_call {
   }
   boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
     boxed_args t;
-    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(zeros_like(static_cast<T const&>(d.primal[k]))));
+    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
     return f->jvp(c, t);
   }
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
@@ -15362,7 +16135,7 @@ struct static_forward_scope {
   template <class Y>
   static constexpr auto tangent(Y const& y) {
     if constexpr (at_level<Y, N>) return y.extra;
-    else return zeros_like(y);
+    else return detail::constant_zeros(y);
   }
 };
 template <class F, class... X>
@@ -15688,7 +16461,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
       if (y[i].requires_grad()) {
-        T const g = zeros_like(T(y[i].detach()));
+        T const g = detail::constant_zeros(T(y[i].detach()));
         g.template data<double>()[e] = 1;
         std::vector<autograd::target> wanted;
         std::vector<std::size_t> at;
@@ -15732,7 +16505,7 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
       if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
-      T const w = ones_like(T(v.detach()));
+      T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
       y.push_back(v);
       weights.push_back(w);
@@ -15946,6 +16719,7 @@ class restored {
 public:
   explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
     put(s.state_);
+    this_thread_state.borrowed = true;
     this_thread_inference = s.inference_;
   }
   restored(restored const&) = delete;
@@ -15977,6 +16751,9 @@ auto carry(F f) {
 }
 
 } // namespace varve
+
+// ---- varve/graph/compile.hpp
+#include <optional>
 
 // ---- varve/graph/known.hpp
 namespace varve {
@@ -16044,54 +16821,6 @@ constexpr bool is_given(known k) { return k == known::placeholder || k == known:
 constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
 constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
 constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
-
-} // namespace varve
-
-// ---- varve/graph/rewrite.hpp
-namespace varve {
-
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of node `n`, -1 when it was dropped.
-struct rewriter {
-  graph const& from;
-  graph to{};
-  list<int> now{};
-
-  constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
-    to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
-  }
-  /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node n, int const* in) {
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Appends an old node as it is.
-  constexpr int copy(node n) {
-    int const first = n.first;
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
-    if (is_array_constant(n)) detail::take_constants(to, from, n);
-    to.nodes.push_back(n);
-    return static_cast<int>(to.nodes.size()) - 1;
-  }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
-  template <class Each, class Start>
-  constexpr graph run(Each each, Start start) {
-    for (region r : from.regions) {
-      int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
-      start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
-      for (int k = 0; k < r.result_count; ++k)
-        to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
-      r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
-      to.regions.push_back(r);
-    }
-    return static_cast<graph&&>(to);
-  }
-};
 
 } // namespace varve
 
@@ -16284,6 +17013,7 @@ struct program {
   index_t workspace = 0;
   /// Numbers that were taken to be 0 or more where sizes are samples.
   list<index_t> asked;
+  bool writes_arguments = false; // and was not planned
 };
 
 /// Array sizes of a frozen program.
@@ -16315,10 +17045,11 @@ struct static_program {
   double constants[S.constants + 1]{};
   program_sizes used{};
   index_t workspace = 0;
+  bool writes_arguments = false;
   static constexpr program_sizes sizes = S;
 
   /// Copies what fits; whether all did is `sizes.holds(used)`.
-  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
+  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
     copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
@@ -16665,8 +17396,8 @@ private:
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
 namespace varve::loop {
 
-/// Why two plans are not one program.
-enum class sized_problem : unsigned char { none, value, structure, size, many };
+/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
+enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
 
 /// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
 struct size_guard {
@@ -18065,12 +18796,19 @@ VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
-/// ... as many as make up `total` elements, for sizes known at run time.
-template <class T, bool TA, bool TB>
-VARVE_NOINLINE void multiply_sized(T const* a, T const* b, T* c, index_t m, index_t k, index_t n, index_t total) {
+/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the number of rows alone, blocks of them are products of fixed size.
+template <class P, index_t M, index_t K, index_t N, bool TA, bool TB, class T>
+VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c, index_t total) {
   static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
-  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n)
-    kernel::matmul<T>(m, n, k, {a, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e, n, 1});
+  index_t const m = number_of<M>(mem), k = number_of<K>(mem), n = number_of<N>(mem);
+  constexpr bool by_rows = std::is_floating_point_v<T> && is_run_time(M) && !is_run_time(K) && !is_run_time(N) && !TA;
+  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n) {
+    index_t row = 0;
+    constexpr index_t some = TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
+    if constexpr (by_rows && some * (by_rows ? K * N : 0) <= 1 << 18)
+      for (; row + some <= m; row += some) kernel::matmul_fixed<T, some, K, N, TA, TB>(a + row * k, b, c + e + row * n);
+    kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e + row * n, n, 1});
+  }
 }
 
 /// Operators that address memory by values or in steps.
@@ -18183,7 +18921,7 @@ VARVE_INLINE void call(auto const& mem) {
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
     if constexpr (sized<P>) {
-      multiply_sized<T, ta, tb>(a, b, out, number_of<m>(mem), number_of<k>(mem), number_of<n>(mem), number_of<P::value.buffers[s.out].elements>(mem));
+      multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
     } else {
       constexpr index_t total = numel(c.out.sizes);
       for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
@@ -20064,7 +20802,10 @@ private:
 };
 
 /// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g, bool samples = false) { return planner(g).run(samples); }
+constexpr program plan(graph const& g, bool samples = false) {
+  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
+  return planner(g).run(samples);
+}
 
 } // namespace varve::loop
 
@@ -20363,9 +21104,14 @@ template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
-    program p = plan(better);
-    cut_long_bodies(p);
+    program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+    } else {
+      graph const better = optimize(traced);
+      p = plan(better);
+      cut_long_bodies(p);
+    }
     return static_program<S>(p);
   }
   static constexpr auto value = build();
@@ -20375,9 +21121,14 @@ template <makes_samples Make, program_sizes S>
 struct built<Make, S> {
   static constexpr sized_program<S> build() {
     graph const traced[] = {Make::at(0), Make::at(1)};
-    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
     size_reader sizes(Make::symbols);
     list<size_guard> guards;
+    if (has_mutation(traced[0])) {
+      program p;
+      p.writes_arguments = true; // refused where the message is short
+      return {p, sizes, guards, 0, sized_problem::writes};
+    }
+    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
     cut_long_bodies(p), cut_long_bodies(q);
@@ -20399,6 +21150,7 @@ using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), F
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
+  static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 };
 
 } // namespace varve::loop
@@ -20897,7 +21649,7 @@ struct prepared {
   index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
 };
 
-/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for symbolic sizes and in-place operators.
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
 template <class = void>
 VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
   auto r = std::make_unique<prepared>();
@@ -21087,16 +21839,15 @@ private:
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
 /// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
 /// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
-/// Errors: `value_error` for symbolic sizes and in-place operators, `missing_rule` for operators that tensors do not know.
+/// Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for operators that tensors do not know.
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  for (node const& n : g) {
-    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("fuse", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+  for (node const& n : g)
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  }
-  G const typed = as_traced<>(g);
+  G const pure = functionalize(g);
+  G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return fused_graph(loop::prepare<>(better));
 }
@@ -21127,20 +21878,31 @@ public:
     using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
     if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     std::shared_ptr<version const> v = find(x...);
-    if (!v) v = trace<Y>(x...);
+    if (!v) {
+      std::optional<Y> traced;
+      v = trace(traced, x...);
+      if (!v->written.empty()) return *traced; // the trace has written already
+    }
     for (auto const& t : v->captured)
       if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     boxed_args in(x...);
     for (auto const& t : v->captured) in.push_back(t);
+    for (int at : v->written)
+      for (int k = 0; k < in.size(); ++k)
+        if (k != at && in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...)); // the trace took them for apart
     boxed_args const y = v->run(in);
-    int k = 0;
+    int k = y.size() - static_cast<int>(v->written.size());
+    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
+    k = 0;
     return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
   }
-  /// Traces and plans for these arguments without running the program.
+  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into here (`value_error`): the trace does it.
   template <class... X>
   void prepare(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!find(x...)) (void)trace<Y>(x...);
+    if (find(x...)) return;
+    std::optional<decltype(detail::call_with(f_, std::tuple<X const&...>(x...)))> traced;
+    for (int at : trace(traced, tensor(clone(x))...)->written)
+      if (at >= static_cast<int>(sizeof...(X))) refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while it was traced; pass the tensor as an argument");
   }
   /// For how many sets of dtypes and sizes a program was made.
   std::size_t versions() const {
@@ -21153,6 +21915,7 @@ private:
     std::vector<meta> arguments;
     boxed_args captured;
     fused_graph run;
+    list<int> written; // arguments and captures that further results are written into, by number
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
@@ -21177,11 +21940,19 @@ private:
     return nullptr;
   }
   template <class Y, class... X>
-  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+  VARVE_COLD std::shared_ptr<version const> trace(std::optional<Y>& traced, X const&... x) const {
     boxed_args captured;
     std::shared_ptr<void const> results;
-    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
-    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    auto const returned = [&](Y const& y) {
+      results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y));
+      traced = tree_map([](auto const& t) -> tensor { return t.is_wrapped() ? t.inner() : t; }, y);
+    };
+    using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
+    G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
+    list<int> written;
+    G const pure = functionalize(g);
+    G const whole = detail::writes_as_results(pure, written);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(whole), std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
@@ -21198,7 +21969,7 @@ private:
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
 /// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
-/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// each call, not at the first. What it writes into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
@@ -21292,50 +22063,10 @@ constexpr bool equal(graph_view const& g, graph_view const& h) {
 
 } // namespace varve
 
-// ---- varve/graph/fuse_sized.hpp
+// ---- varve/graph/sized_argument.hpp
 /// @file
-/// Fused functions of tensors whose specs have symbolic sizes: bound and checked once per call.
-namespace varve {
-namespace loop {
-
-/// The symbols of some specs, in the order in which they are met.
-template <class... S>
-struct symbols_of {
-  static constexpr int most = 64;
-  index_t names[most]{};
-  int count = 0;
-  constexpr symbols_of() { (add(S::info().sizes), ...); }
-  constexpr int find(index_t name) const {
-    int k = 0;
-    while (k < count && names[k] != name) ++k;
-    return k;
-  }
-
-private:
-  constexpr void add(dims const& s) {
-    for (index_t d : s)
-      if (is_symbol(d) && count < most && find(d) == count) names[count++] = d;
-  }
-};
-
-/// Traces `F` for the sample sizes, for `compiled`.
-template <class F, class... S>
-struct traced_for_samples {
-  static constexpr symbols_of<S...> names{};
-  static constexpr int symbols = names.count;
-  static constexpr graph at(int point) {
-    graph_builder b;
-    b.sizes_are_samples(samples[point][0]);
-    return trace_graph_into(b, F{}, sampled(S::info(), point)...);
-  }
-
-private:
-  static constexpr meta sampled(meta m, int point) {
-    for (int k = 0; k < m.sizes.n; ++k)
-      if (is_symbol(m.sizes[k])) m.sizes[k] = samples[point][names.find(m.sizes[k])];
-    return m;
-  }
-};
+/// Arguments of fused functions with symbolic sizes: they bind the symbols, and are checked against them.
+namespace varve::loop {
 
 /// The sizes that one call gives to the symbols: the first argument that has one says what it is.
 template <class Names>
@@ -21448,6 +22179,53 @@ private:
   tensor copy_;
 };
 
+} // namespace varve::loop
+
+// ---- varve/graph/fuse_sized.hpp
+/// @file
+/// Fused functions of tensors whose specs have symbolic sizes: bound and checked once per call.
+namespace varve {
+namespace loop {
+
+/// The symbols of some specs, in the order in which they are met.
+template <class... S>
+struct symbols_of {
+  static constexpr int most = 64;
+  index_t names[most]{};
+  int count = 0;
+  constexpr symbols_of() { (add(S::info().sizes), ...); }
+  constexpr int find(index_t name) const {
+    int k = 0;
+    while (k < count && names[k] != name) ++k;
+    return k;
+  }
+
+private:
+  constexpr void add(dims const& s) {
+    for (index_t d : s)
+      if (is_symbol(d) && count < most && find(d) == count) names[count++] = d;
+  }
+};
+
+/// Traces `F` for the sample sizes, for `compiled`.
+template <class F, class... S>
+struct traced_for_samples {
+  static constexpr symbols_of<S...> names{};
+  static constexpr int symbols = names.count;
+  static constexpr graph at(int point) {
+    graph_builder b;
+    b.sizes_are_samples(samples[point][0] / 2); // what is left of a symbolic axis after a slice counts as well
+    return trace_graph_into(b, F{}, sampled(S::info(), point)...);
+  }
+
+private:
+  static constexpr meta sampled(meta m, int point) {
+    for (int k = 0; k < m.sizes.n; ++k)
+      if (is_symbol(m.sizes[k])) m.sizes[k] = samples[point][names.find(m.sizes[k])];
+    return m;
+  }
+};
+
 /// "n - 5", for a message.
 template <class P, class Names>
 VARVE_COLD std::string text_of_term(Names const& names, int k) {
@@ -21505,13 +22283,29 @@ private:
 
 /// Tells why two plans are not one program; true when they are.
 template <class P>
-constexpr bool accept_plan() {
+constexpr bool same_plans() {
   constexpr sized_problem p = P::value.problem;
   static_assert(p != sized_problem::value, "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
   static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use one that does not branch on sizes, or a spec of numbers");
   static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products and constants; give one of the symbols a number in the specs");
   static_assert(p != sized_problem::many, "varve: fuse: too many different sizes; fuse the parts of the function one by one");
   return p == sized_problem::none;
+}
+/// Can the function be traced? Asked before it is planned, so that a mistake is told once.
+template <class Make>
+struct sampled_trace {
+  static constexpr std::size_t compute() {
+    graph const g = Make::at(0);
+    return g.nodes.size();
+  }
+};
+/// ... and why a function cannot be traced.
+template <class Make>
+constexpr bool accept_plan() {
+  if constexpr (!evaluates<sampled_trace<Make>>) {
+    static_assert((sampled_trace<Make>::compute(), true), "varve: fuse: this function cannot be traced with symbolic sizes; a symbol equals no number and no other symbol"); // the compiler tells why
+    return false;
+  } else return same_plans<compiled<Make>>();
 }
 } // namespace loop
 
@@ -21521,8 +22315,9 @@ struct fused_sized_for {
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
   static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols, "varve: fuse: the specs have too many symbols; give some of them numbers");
 
+  using make = loop::traced_for_samples<F, S...>;
   /// The program, as a constant: numbers of it that are `is_run_time` stand for expressions.
-  using program = loop::compiled<loop::traced_for_samples<F, S...>>;
+  using program = loop::compiled<make>;
 
   /// Bytes of memory that temporaries need when the symbols have these sizes, in the order in which the specs name them: on the stack, and, where sizes matter, in scratch memory
   /// that each thread keeps.
@@ -21540,7 +22335,7 @@ struct fused_sized_for {
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
     if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && loop::symbols_of<S...>{}.count <= loop::max_symbols) {
-      if constexpr (loop::accept_plan<program>()) {
+      if constexpr (loop::accept_plan<make>()) {
         call const c(x...);
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
           auto made = [&](int k) { return tensor::empty(c.result(k).sizes, c.result(k).type); };
@@ -21561,14 +22356,14 @@ struct fused_sized_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    if constexpr (loop::accept_plan<program>()) {
+    if constexpr (loop::accept_plan<make>()) {
       static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
       return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
 
 private:
-  using call = loop::sized_call<loop::traced_for_samples<F, S...>, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
+  using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
 };
 
 /// Compiles a function for tensors of sizes some of which only the call tells: `constexpr auto f = fuse<spec<float, dim<"n">, 3>, spec<float, 3>>(fn);`. It is traced, optimized and
@@ -21626,7 +22421,7 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  std::tuple const tangents{l.wrap(zeros_like(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+  std::tuple const tangents{l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;
@@ -21786,80 +22581,6 @@ constexpr verdict verify(graph_view g) {
   }
   return {};
 }
-
-} // namespace varve
-
-// ---- varve/op/permute.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto inverse_permutation = [](dims const& p) {
-  dims r = p;
-  for (int k = 0; k < p.n; ++k) r[static_cast<int>(p[k])] = k;
-  return r;
-};
-inline constexpr auto batched_permutation = [](dims const& p) {
-  dims r{0};
-  for (int k = 0; k < p.n; ++k) r.push_back(p[k] + 1);
-  return r;
-};
-inline constexpr auto normalize_permutation = [](dims const& p, dims const& sizes) {
-  dims r;
-  for (int k = 0; k < p.n; ++k) {
-    int const a = wrap_axis(p[k], sizes.n);
-    if (r.contains(a)) refuse::argument_is_invalid("permute", "an axis is named twice");
-    r.push_back(a);
-  }
-  if (p.n != sizes.n) refuse::argument_is_invalid("permute", "every axis must be named once");
-  return r;
-};
-} // namespace detail
-
-/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
-template <>
-struct rules<permute_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    layout r = in;
-    for (int k = 0; k < at[0].n; ++k) {
-      r.sizes[k] = in.sizes[static_cast<int>(at[0][k])];
-      r.strides[k] = in.strides[static_cast<int>(at[0][k])];
-    }
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return permute(g, on_dims(detail::inverse_permutation, op.a));
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return permute(o.value, on_dims(detail::batched_permutation, op.a));
-  }
-};
-
-template <value X, class S>
-constexpr auto permute_t::operator()(X const& x, S const& axes) const {
-  return bind<permute_t>(on_dims(detail::normalize_permutation, detail::as_fact(axes), shape_of(x)))(x);
-}
-
-/// Exchanges two dimensions; `transpose(x)` exchanges the last two.
-inline constexpr struct transpose_t : composite_operator<transpose_t> {
-  static constexpr auto op_name = "transpose";
-  template <value X, class A = ints<-2>, class B = ints<-1>>
-  static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
-    auto exchange = [](dims const& s, dims const& a, dims const& b) {
-      dims r = s;
-      for (int k = 0; k < s.n; ++k) r[k] = k;
-      if (s.n == 0) return r;
-      int const i = wrap_axis(a[0], s.n), j = wrap_axis(b[0], s.n);
-      r[i] = j;
-      r[j] = i;
-      return r;
-    };
-    return permute(x, on_dims(exchange, shape_of(x), detail::as_fact(first), detail::as_fact(second)));
-  }
-} transpose{};
 
 } // namespace varve
 
@@ -22121,7 +22842,7 @@ struct ending_step {
     auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
     return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  tree_map([&](auto const& now) { return where(going, now, zeros_like(now)); }, part(y, carried, count_of(y))));
+                  tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
   }
 };
 /// ... of lanes of which some are done: these keep what they carry.
@@ -22541,7 +23262,7 @@ struct rules<scan_t> {
     auto const v = n - c - x;
     auto const results = detail::count_of(all);
     auto const captured = detail::part(operands, c + x, n);
-    auto const sums = tree_map([](auto const& t) { return zeros_like(t); }, captured);
+    auto const sums = tree_map([](auto const& t) { return detail::constant_zeros(t); }, captured);
     using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned), std::remove_const_t<decltype(v)>>;
     auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results, !op.reverse)(
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);
@@ -22648,247 +23369,6 @@ constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = f
 
 } // namespace varve
 
-
-// ---- varve/op/slice.hpp
-namespace varve {
-
-/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
-template <index_t... I>
-inline constexpr ints<I...> range{};
-/// "To the end of the axis", whatever its size.
-inline constexpr index_t end = INT64_MAX;
-
-namespace detail {
-/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
-inline constexpr auto normalize_slice = [](dims const& axis, dims const& range, dims const& sizes) {
-  if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
-  int const a = wrap_axis(axis[0], sizes.n);
-  index_t const n = sizes[a], step = range.n > 2 ? range[2] : 1;
-  if (step < 1) refuse::argument_is_invalid("slice", "the step must be positive");
-  auto bound = [n](index_t i) { return i < 0 ? (i + n < 0 ? 0 : i + n) : i > n ? n : i; };
-  index_t const start = bound(range.n > 0 ? range[0] : 0);
-  index_t const stop = bound(range.n > 1 ? range[1] : end);
-  return dims{a, start, stop < start ? start : stop, step};
-};
-constexpr index_t slice_count(dims const& r) { return (r[2] - r[1] + r[3] - 1) / r[3]; }
-inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1], r[2], r[3]}; };
-} // namespace detail
-
-/// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
-template <>
-struct rules<slice_t> : rule::view {
-  static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return detail::view_shape<rules>(at, in); }
-  static constexpr layout layout_of(attributes const& at, layout const& in) {
-    dims const& r = at[0];
-    layout l = in;
-    int const a = static_cast<int>(r[0]);
-    l.sizes[a] = detail::slice_count(r);
-    l.strides[a] = in.strides[a] * r[3];
-    l.offset = in.offset + r[1] * in.strides[a];
-    return l;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return slice_backward(g, shape_of(x), op.a);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<slice_t>(on_dims(detail::next_axis, op.a))(o.value);
-  }
-};
-
-/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
-template <>
-struct rules<slice_backward_t> : rule::linear {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    layout const l = rules<slice_t>::layout_of(attributes(at[1]), {out.sizes, out.strides, 0, true});
-    strided<R> const part{out.data + l.offset, l.sizes, l.strides};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = g.at(i); });
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&) {
-    return bind<slice_t>(op.b)(g);
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<slice_backward_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::next_axis, op.b))(o.value);
-  }
-};
-
-template <value X, class A, class... R>
-constexpr auto slice_t::operator()(X const& x, A const& axis, R const&... r) const {
-  if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), r..., shape_of(x)))(x);
-  else return bind<slice_t>(on_dims(detail::normalize_slice, detail::as_fact(axis), dims(r...), shape_of(x)))(x);
-}
-template <value G, class S, class R>
-constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const& r) const {
-  return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
-}
-
-/// The values at one index of an axis; the axis goes.
-inline constexpr struct select_t : composite_operator<select_t> {
-  static constexpr auto op_name = "select";
-  template <value X, class A, class I>
-  static constexpr auto body(X const& x, A const& axis, I const& index) {
-    auto at = [](dims const& axis, dims const& i, dims const& sizes) {
-      int const a = wrap_axis(axis[0], sizes.n);
-      if (sizes.n == 0 || i[0] < -sizes[a] || i[0] >= sizes[a]) refuse::index_out_of_range("select", i[0], sizes.n ? sizes[a] : 0);
-      index_t const k = i[0] < 0 ? i[0] + sizes[a] : i[0];
-      return dims{a, k, k + 1, 1};
-    };
-    auto r = on_dims(at, detail::as_fact(axis), detail::as_fact(index), shape_of(x));
-    auto without = [](dims const& s, dims const& r) {
-      dims d = s;
-      return d.erase(static_cast<int>(r[0]));
-    };
-    auto part = bind<slice_t>(r)(x);
-    return reshape(part, on_dims(without, shape_of(part), r));
-  }
-} select{};
-
-} // namespace varve
-
-// ---- varve/op/cat.hpp
-namespace varve {
-
-/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
-template <>
-struct rules<cat_t> {
-  static constexpr saved_values saved = saved_values::nothing();
-  static constexpr op_kind kind = op_kind::join;
-  static constexpr auto schema = "(Tensor first, Tensor second, int dim=0) -> Tensor";
-  static constexpr int arity = 2;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    int const a = static_cast<int>(at[0][0]);
-    dims x = in[0].sizes, y = in[1].sizes;
-    bool fits = x.n == y.n && x.n > 0;
-    for (int k = 0; fits && k < x.n; ++k) fits = k == a || x[k] == y[k];
-    if (!fits) refuse::shapes_do_not_match("cat", x, y);
-    x[a] += y[a];
-    return {promote_types(in[0].type, in[1].type), x};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> y) {
-    index_t const shift = x.sizes[static_cast<int>(at[0][0])] * out.strides[static_cast<int>(at[0][0])];
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    strided<R> const rest{out.data + shift, y.sizes, out.strides};
-    for_each_index(y.sizes, [&](dims const& i) { rest.at(i) = y.at(i); });
-  }
-  /// {axis, start, stop, 1} of the first or second part.
-  static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
-    return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis, shape_of(x));
-  }
-  static constexpr auto part(arg_t<1>, auto const& axis, auto const& x, auto const& y) {
-    auto f = [](dims const& a, dims const& s, dims const& t) {
-      int const k = static_cast<int>(a[0]);
-      return dims{k, s[k], s[k] + t[k], 1};
-    };
-    return on_dims(f, axis, shape_of(x), shape_of(y));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> i, Op const& op, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
-    return slice_backward(to(d, type_fact(r)), shape_of(r), part(i, op.a, x, y));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> i, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
-    return to(bind<slice_t>(part(i, op.a, x, y))(g), type_fact(nth<I>(x, y)));
-  }
-  template <class Op, class N, class X, class Y>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, Y const& y) {
-    return bind<cat_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(y, n));
-  }
-};
-
-namespace detail {
-template <std::size_t From, std::size_t Count, class A, class T>
-constexpr auto join_range(A const& axis, T const& values) {
-  if constexpr (Count == 1) {
-    return std::get<From>(values);
-  } else {
-    auto x = join_range<From, Count / 2>(axis, values);
-    auto y = join_range<From + Count / 2, Count - Count / 2>(axis, values);
-    auto type = on_dims([](dims const& a, dims const& b) { return dims{static_cast<index_t>(promote_types(static_cast<dtype>(a[0]), static_cast<dtype>(b[0])))}; },
-                        type_fact(x), type_fact(y));
-    auto a = on_dims([](dims const& d, dims const& s) { return dims{wrap_axis(d[0], s.n)}; }, axis, shape_of(x));
-    return bind<cat_t>(a)(to(x, type), to(y, type));
-  }
-}
-/// Joins [from, from + count) of a sequence of values of one type (tensors).
-template <class A, class T>
-auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
-  if (count == 1) return values[from];
-  auto x = join_sequence(axis, values, from, count / 2);
-  auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
-  auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
-  return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
-}
-/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
-template <class T>
-std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
-  std::vector<T> kept;
-  dtype type = dtype_of(values[0]);
-  for (std::size_t k = 0; k < count; ++k) {
-    type = promote_types(type, dtype_of(values[k]));
-    dims const s = to_dims(shape_of(values[k]));
-    if (!(s.n == 1 && s[0] == 0)) kept.push_back(values[k]);
-  }
-  if (kept.empty()) kept.push_back(values[0]);
-  kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
-  return kept;
-}
-/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
-template <class A, class T, std::size_t... K>
-constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
-  if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
-    auto const beside = [&](auto const& x) { return beside_trace(x, std::get<K>(values)...); };
-    return join_range<0, sizeof...(K)>(axis, std::make_tuple(beside(std::get<K>(values))...));
-  } else {
-    return join_range<0, sizeof...(K)>(axis, values);
-  }
-}
-template <class T>
-concept tuple_like = requires { std::tuple_size<T>::value; };
-} // namespace detail
-
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
-template <class X, class A>
-constexpr auto cat_t::operator()(X const& values, A const& axis) const {
-  if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
-  else {
-    if (values.size() == 0) refuse::argument_is_invalid("cat", "at least one value is needed");
-    auto const kept = detail::without_empty_vectors(std::data(values), values.size());
-    return detail::join_sequence(to_dims(detail::as_fact(axis)), kept, 0, kept.size());
-  }
-}
-template <class X>
-constexpr auto cat_t::operator()(X const& values) const {
-  return (*this)(values, varve::axis<0>);
-}
-
-/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`.
-inline constexpr struct stack_t {
-  template <class X, class A = ints<0>>
-  constexpr auto operator()(X const& values, A const& axis = {}) const {
-    if constexpr (detail::tuple_like<X>) {
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        return cat(std::make_tuple(unsqueeze(std::get<K>(values), axis)...), axis);
-      }(std::make_index_sequence<std::tuple_size<X>::value>{});
-    } else {
-      auto wide = values;
-      for (auto& v : wide) v = unsqueeze(v, axis);
-      return cat(wide, axis);
-    }
-  }
-} stack{};
-
-} // namespace varve
 
 // ---- varve/hop/boxed_scan_call.hpp
 /// @file
@@ -24409,7 +24889,7 @@ struct rules<gather_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(new_zeros(g, shape_of(x)), index, g);
+    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
@@ -24451,7 +24931,7 @@ struct rules<scatter_add_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
-    return op(full_like(y, 0), index, d);
+    return op(detail::constant_zeros(y), index, d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {

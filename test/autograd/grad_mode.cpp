@@ -83,6 +83,15 @@ TEST_CASE("inference mode: what is made has neither history nor counter", "[auto
     CHECK(elements(vv::grad([](tensor const& u) { return vv::sum(u * u); })(vec({1, 2}))) == list{2, 4});
     CHECK(elements(vv::vmap(vv::grad(cube))(vec({1, 2}))) == list{3, 12});
   }
+  // Inside of a transform it is a constant, as under no_grad.
+  auto const partly = [](tensor const& u) {
+    tensor const c = [&] {
+      vv::inference_mode const on;
+      return tensor(u * u);
+    }();
+    return vv::sum(c * u);
+  };
+  CHECK(elements(vv::grad(partly)(vec({2, 3}))) == list{4, 9});
   CHECK_FALSE(vv::clone(t).is_inference());
   CHECK(thread_is_clean());
 }

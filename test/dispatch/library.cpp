@@ -28,6 +28,19 @@ TEST_CASE("library: an operator from a schema, found by name until the library e
   CHECK_NOTHROW(again.def("weigh(Tensor x) -> Tensor"));
 }
 
+TEST_CASE("library: a kernel that returns nothing is refused, whatever watches", "[dispatch][library]") {
+  vv::library lib("mylib");
+  lib.def("nothing(Tensor x) -> Tensor");
+  lib.impl("nothing", dispatch_key::composite_implicit, [](tensor const&) { return tensor(); });
+  tensor const x = from({1, 2}, {2});
+  auto const nothing = [](tensor const& v) { return vv::ops::call("mylib::nothing", v); };
+  CHECK_THROWS_WITH(nothing(x), ContainsText("mylib::nothing") && ContainsText("undefined tensor") && ContainsText("redispatch"));
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(nothing(v)); })(x), vv::dispatch_error);
+  CHECK_THROWS_AS(vv::vmap(nothing)(x), vv::dispatch_error);
+  CHECK_THROWS_AS(nothing(vv::clone(x).requires_grad_()), vv::dispatch_error);
+  CHECK(vv::this_thread_state.quiet());
+}
+
 TEST_CASE("library: faulty registrations are refused and change nothing", "[dispatch][library]") {
   vv::library lib("mylib");
   lib.def("one(Tensor x) -> Tensor");

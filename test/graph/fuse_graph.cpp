@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sample.hpp"
 
+#include "../sample/bump.hpp"
+
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -57,17 +59,7 @@ struct noting : vv::dispatch_mode<noting> {
     return op(args...);
   }
 };
-/// An operator of a user.
-struct bump_t : vv::promoting_operator<bump_t> {
-  static constexpr auto op_name = "bump";
-};
-inline constexpr bump_t bump{};
 } // namespace
-template <>
-struct vv::rules<bump_t> : vv::rule::pointwise<1, vv::promotion::floating> {
-  static constexpr auto kernel(auto x) { return vv::kernel::exp(-(x * x)); }
-  static constexpr auto partial(vv::arg_t<0>, auto const& y, auto const& x) { return -2.0 * x * y; }
-};
 
 double sample::run_time_difference(graph const& g, std::vector<std::vector<double>> const& arguments, std::vector<std::vector<double>> const& expected) {
   tensor const x = counting({2, 2});
@@ -149,7 +141,7 @@ TEST_CASE("fuse graph: gradients, and gradients of gradients", "[fuse][graph]") 
 
 TEST_CASE("fuse graph: an operator of a user brings its kernel", "[fuse][graph]") {
   tensor const x = counting({700});
-  auto const f = [](tensor const& v) { return vv::sum(bump(v * 0.5) + v); };
+  auto const f = [](tensor const& v) { return vv::sum(sample::bump(v * 0.5) + v); };
   CHECK(fused_and_eager_differ(vv::make_fx(vv::grad(f))(x), x) < 1e-6);
   CHECK(vv::fuse(vv::make_fx(vv::grad(f))(x)).program().stages.size() == 1);
 }

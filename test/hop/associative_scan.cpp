@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../sample/value.hpp"
+#include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
@@ -16,12 +16,6 @@ constexpr auto times = [](auto const& a, auto const& b) { return a * b; };
 constexpr auto recurrence = [](auto a, auto b) {
   return vv::associative_scan([](auto const& f, auto const& g) { return std::pair{g.first * f.first, g.first * f.second + g.second}; }, std::pair{a, b}).second;
 };
-template <vv::index_t... D>
-tensor boxed(array<double, D...> const& a) {
-  return tensor::from_data(a.data, {D...});
-}
-bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
-tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
 /// What it stands for: one row after the other, of dimension 0.
 template <class F>
 tensor one_by_one(F const& f, tensor const& x, bool reverse) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../sample/value.hpp"
+#include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
@@ -17,18 +17,6 @@ constexpr auto score = [](auto const& xs, auto const& w, auto const& b) {
 };
 constexpr array<double, 3, 2> rows{0.5, -1, 0.25, 2, -0.75, 0.3};
 constexpr array<double, 2> weight{0.7, -1.3}, bias{0.1, -0.2};
-template <vv::index_t... D>
-tensor boxed(array<double, D...> const& a) {
-  return tensor::from_data(a.data, {D...});
-}
-template <class A>
-A unboxed(tensor const& t, A a) {
-  tensor const c = vv::contiguous(t);
-  std::copy(c.data<double>(), c.data<double>() + A::count, a.data);
-  return a;
-}
-bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
-tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
 /// What map stands for.
 template <class F, class... A>
 tensor looped(F const& f, tensor const& xs, A const&... args) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../sample/value.hpp"
+#include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
@@ -52,23 +52,11 @@ void check_gradient(G const& gradients) {
     CHECK(gx[k] == Approx((by_hand(init, up, weight) - by_hand(init, down, weight)) / (2 * h)));
   }
 }
-template <vv::index_t... D>
-tensor boxed(array<double, D...> const& a) {
-  return tensor::from_data(a.data, {D...});
-}
-template <class A>
-A unboxed(tensor const& t, A a) {
-  tensor const c = vv::contiguous(t);
-  std::copy(c.data<double>(), c.data<double>() + A::count, a.data);
-  return a;
-}
 /// Three numbers that change places.
 constexpr auto shifted = [](auto a, auto b, auto c, auto xs) { return vv::scan([](auto const& u, auto x) { auto [p, q, r] = u; return std::pair{std::tuple{q, r, p}, p + x}; }, std::tuple{a, b, c}, xs); };
 /// 4,000 steps of a logistic map that hardly moves.
 template <vv::index_t Segment>
 constexpr auto orbit = [](auto x) { return vv::scan<0, Segment>([](auto c) { return std::pair{c + 1e-4 * c * (1.0 - c), vv::none}; }, x, vv::steps<4000>).first; };
-bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
-tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
 } // namespace
 
 TEST_CASE("scan: fused, a loop and its gradient", "[hop][scan][fuse]") {

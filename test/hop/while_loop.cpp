@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "../sample/value.hpp"
+#include "../sample/loop.hpp"
 
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
@@ -28,13 +28,6 @@ constexpr auto powers_by_hand = [](auto const& x, auto const& w) {
   return std::sin(y[0]) + std::sin(y[1]);
 };
 constexpr array<double, 2> start{0.9, 1.3}, weight{0.7, 0.4}, far{8, 9};
-template <index_t... D>
-tensor boxed(array<double, D...> const& a) {
-  return tensor::from_data(a.data, {D...});
-}
-tensor boxed(double a) { return vv::full({}, a, vv::dtype::float64); }
-bool agree(tensor const& a, tensor const& b) { return difference(a, b, 1e-9).empty(); }
-tensor at(tensor const& t, int k) { return vv::select(t, 0, k); }
 /// Sees loops as one call each, and what their functions do.
 struct counting : vv::dispatch_mode<counting> {
   static constexpr bool supports_higher_order_operators = true;

@@ -3,6 +3,9 @@
 
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/all.hpp>
+#include <varve/transform/grad.hpp>
+#include <varve/transform/jvp.hpp>
+#include <varve/transform/vmap.hpp>
 
 #include <varve_test.hpp>
 
@@ -33,6 +36,40 @@ TEST_CASE("factories: dtype, shape and elements", "[op][factory]") {
   CHECK_THROWS_AS(vv::zeros({2}, dtype::float16), vv::dtype_error);
   CHECK_THROWS_AS(vv::zeros({-1}), vv::error);
   CHECK_THROWS_AS(vv::arange(-1), vv::error);
+}
+
+TEST_CASE("factories: like a mapped value they are mapped, and take mapped values in place", "[op][factory][vmap]") {
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {3, 2});
+  auto const copied = [](tensor const& v) {
+    tensor const z = vv::zeros_like(v);
+    vv::add_(z, v);
+    return z;
+  };
+  CHECK(difference(vv::vmap(copied)(x), x) == "");
+  CHECK(difference(vv::vmap(copied, vv::in_dims<1>, vv::out_dims<1>)(x), x) == "");
+  CHECK(difference(vv::vmap(vv::vmap(copied))(x), x) == "");
+  CHECK(difference(vv::vmap([&](tensor const& v) { return vv::vmap([&](tensor const& e) { return copied(v) * e; })(v); })(x), vv::unsqueeze(x, 1) * vv::unsqueeze(x, 2)) == "");
+  // of other shapes and dtypes, and of several numbers
+  CHECK(difference(vv::vmap([](tensor const& v) {
+          tensor const z = vv::new_zeros(v, dims{2, 2});
+          vv::add_(z, v);
+          return z;
+        })(x),
+                   vv::expand(vv::unsqueeze(x, 1), dims{3, 2, 2})) == "");
+  CHECK(difference(vv::vmap([](tensor const& v) { return vv::full_like(v, 9007199254740993); })(vv::to(x, dtype::int64)), vv::full({3, 2}, 9007199254740993, dtype::int64)) == "");
+  CHECK(difference(vv::vmap([](tensor const& v) { return vv::ones_like(v) * vv::new_full(v, v.sizes(), 0.5); })(x), vv::full({3, 2}, 0.5, dtype::float64)) == "");
+  CHECK(vv::vmap([](tensor const& v) { return vv::zeros_like(v); })(vv::empty({0, 2})).sizes() == dims{0, 2});
+  // with levels of gradients between and around
+  CHECK(difference(vv::vmap(vv::grad([&](tensor const& v) { return vv::sum(copied(v) * v); }))(x), x * 2) == "");
+  CHECK(difference(vv::grad([&](tensor const& w) { return vv::sum(vv::vmap(copied)(w) * w); })(x), x * 2) == "");
+  CHECK(difference(vv::jvp([&](tensor const& w) { return vv::vmap(copied)(w); }, std::tuple(x), std::tuple(x)).second, x) == "");
+  names m;
+  {
+    vv::mode_guard const on(m);
+    (void)vv::vmap([](tensor const& v) { return vv::zeros_like(v); })(x);
+  }
+  CHECK(m.seen == std::vector<std::string>{"full"}); // the mode is below vmap
+  CHECK_THROWS_AS(vv::vmap([](tensor const& v) { vv::add_(vv::zeros({2}), v); return v; })(x), vv::transform_error);
 }
 
 TEST_CASE("factories: modes see them", "[op][factory]") {

@@ -93,6 +93,8 @@ void visit_pointwise(V const& visit) {
   unary(
       "full_like", [](auto const& a) { return vv::full_like(a, 2.5); }, x, true);
   unary(
+      "new_full", [](auto const& a) { return vv::new_full(a, vv::shape<2, 2>, -1); }, x, true);
+  unary(
       "zeros_like", [](auto const& a) { return vv::zeros_like(a); }, x, true);
   unary(
       "ones_like", [](auto const& a) { return vv::ones_like(a); }, x, true);

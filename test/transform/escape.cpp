@@ -44,6 +44,30 @@ TEST_CASE("escaped values: of an inner transform they keep the outer one", "[tra
   CHECK(elements(vv::vmap(f)(vv::reshape(x, dims{3, 1}))) == std::vector<double>{1, 16, 81});
 }
 
+TEST_CASE("escaped values: they may become leaves, and their memory is there", "[transform][escape][autograd]") {
+  tensor constant, computed;
+  (void)vv::grad([&](tensor const& v) {
+    constant = vv::full({2}, 1.0, vv::dtype::float64);
+    computed = v * 2;
+    CHECK_THROWS_AS(computed.requires_grad_(), vv::transform_error);
+    CHECK_THROWS_AS(constant.data(), vv::transform_error);
+    CHECK_THROWS_AS(constant.set_data(v), vv::transform_error);
+    return vv::sum(v * constant);
+  })(from({3, 4}, {2}));
+  for (tensor const& t : {constant, computed}) {
+    t.requires_grad_();
+    CHECK((t.requires_grad() && t.is_leaf()));
+    vv::sum(t * t).backward();
+    CHECK(elements(t.grad()) == elements(t.detach() * 2));
+    CHECK(difference(t.data(), t.detach()) == "");
+  }
+  constant.set_data(from({5, 6}, {2}));
+  CHECK(elements(constant) == std::vector<double>{5, 6});
+  tensor const other = from({0, 0}, {2});
+  other.set_data(computed);
+  CHECK(elements(other) == std::vector<double>{6, 8});
+}
+
 TEST_CASE("escaped values: of vmap they are refused", "[transform][escape]") {
   tensor const x = from({1, 2, 3}, {3});
   tensor kept;

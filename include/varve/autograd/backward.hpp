@@ -36,7 +36,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
     if (!g.defined()) {
       if (!y.defined() || y.numel() != 1)
         refuse_autograd(who, ("a gradient is made up only for a scalar, not for " + (y.defined() ? "shape " + to_string(y.sizes()) : std::string("an edge")) + "; give one").c_str());
-      g = ones_like(y);
+      g = detail::constant_ones(y);
     } else if (y.defined()) {
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
@@ -132,7 +132,7 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
       detail::refuse_autograd("autograd::grad", ("input " + std::to_string(k) + " plays no part in the outputs; allow it with unused::undefined or unused::zeros").c_str());
     if (!g.defined() && allow == unused::zeros) {
       if (!inputs[k].value.defined()) detail::refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-      g = zeros_like(T(inputs[k].value.detach()));
+      g = detail::constant_zeros(T(inputs[k].value.detach()));
     }
     r.push_back(static_cast<T&&>(g));
   }
@@ -168,7 +168,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     if (g.defined()) r.push_back(scope.mapped(g) ? T(scope.unmapped(g)) : T(expand(g, [&] { dims s = g.sizes(); return s.insert(0, n); }())));
     else if (allow == Unused::undefined) r.push_back(T());
     else if (!inputs[k].value.defined()) refuse_autograd("autograd::grad", "an edge has no shape to make zeros of; give its tensor");
-    else r.push_back(zeros_like(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
+    else r.push_back(detail::constant_zeros(T(expand(T(inputs[k].value.detach()), [&] { dims s = inputs[k].value.sizes(); return s.insert(0, n); }()))));
   }
   return r;
 }

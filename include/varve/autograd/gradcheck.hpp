@@ -48,7 +48,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
     for (index_t e = 0; e < y[i].numel(); ++e) {
       std::vector<T> analytic(inputs.size());
       if (y[i].requires_grad()) {
-        T const g = zeros_like(T(y[i].detach()));
+        T const g = detail::constant_zeros(T(y[i].detach()));
         g.template data<double>()[e] = 1;
         std::vector<autograd::target> wanted;
         std::vector<std::size_t> at;
@@ -92,7 +92,7 @@ bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o
     std::vector<T> weights;
     for (auto const& v : detail::outputs_of(f(x))) {
       if (!is_floating(v.dtype()) || !v.requires_grad()) continue;
-      T const w = ones_like(T(v.detach()));
+      T const w = detail::constant_ones(T(v.detach()));
       for (index_t k = 0; k < w.numel(); ++k) w.template data<double>()[k] = 1 + 0.37 * static_cast<double>(k % 5);
       y.push_back(v);
       weights.push_back(w);

@@ -80,10 +80,14 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
   if (t.is_wrapped())
     throw transform_error((std::string("varve: ") + what + " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp").c_str());
 }
+/// Is a value that of a transform that has ended, which stands for what it holds?
+inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
+inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
   detail::autograd_kernels.store(&detail::eager_autograd<T>, std::memory_order_release);
@@ -158,12 +162,14 @@ inline tensor const& tensor::detach_() const {
   return *this;
 }
 inline tensor tensor::data() const {
+  if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
   r.own_version();
   return r;
 }
 inline void tensor::set_data(tensor const& y) const {
+  if (detail::is_left_over(*this) || detail::is_left_over(y)) return detail::outside(*this).set_data(detail::outside(y));
   if (is_wrapped() || y.is_wrapped()) throw transform_error("varve: set_data was called inside of a transform, with a value seen through it");
   if (!has_data() || !y.has_data()) throw dtype_error("varve: set_data: incompatible tensor type; both tensors must have memory of their own");
   if (requires_grad() && !is_floating(y.dtype())) throw dtype_error((std::string("varve: set_data: a tensor that requires grad cannot hold ") + name(y.dtype())).c_str());

@@ -19,6 +19,8 @@ struct op_handle {
   double (*lane_f64)(double const* a) = nullptr;
   kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
+  /// Of an in-place operator: the one that computes what it writes.
+  op_handle const* (*functional)() = nullptr;
 };
 
 namespace detail {
@@ -35,6 +37,8 @@ struct lane {
 };
 
 template <class Tag>
+constexpr op_handle const* handle_of();
+template <class Tag>
 constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
@@ -44,6 +48,7 @@ constexpr op_handle make_handle() {
     h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
     h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
   }
+  if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }
 } // namespace detail
@@ -51,5 +56,9 @@ constexpr op_handle make_handle() {
 /// The operator of a tag as data; its address is its identity in graphs.
 template <class Tag>
 inline constexpr op_handle handle = detail::make_handle<Tag>();
+template <class Tag>
+constexpr op_handle const* detail::handle_of() {
+  return &handle<Tag>;
+}
 
 } // namespace varve

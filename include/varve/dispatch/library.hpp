@@ -50,12 +50,19 @@ constexpr bool changed_by_calls() {
   else return true;
 }
 
+[[noreturn]] VARVE_COLD inline void refuse_no_result(boxed_op const& op) {
+  throw dispatch_error((std::string("varve: ") + op.name() + ": a kernel registered for it returned an undefined tensor; return a tensor, or call the operator again with lower keys (redispatch)").c_str());
+}
 template <class F>
 tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   F& f = kept_function_of<F>::of(self);
-  if constexpr (keyed_kernel<F>) return f(op, keys, x);
-  else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
-  else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+  tensor y = [&]() -> tensor {
+    if constexpr (keyed_kernel<F>) return f(op, keys, x);
+    else if constexpr (simple_boxed_kernel<F>) return (void)keys, f(op, x);
+    else return (void)keys, unboxed_parameters<F>::call(f, op, x);
+  }();
+  if (!y.defined()) refuse_no_result(op);
+  return y;
 }
 /// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
 template <class F>

@@ -155,6 +155,7 @@ inline table_registration const registration{&table<Tag, Facts>};
 template <class Tag, int Facts>
 op_table const* registered_table() {
   (void)&registration<Tag, Facts>;
+  if constexpr (requires { typename rules<Tag>::functional; }) (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
 /// The lock must be held.

@@ -181,6 +181,8 @@ struct backend<detail::tensor_base> {
     include_keys const there(base->keys() & elsewhere);
     return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
+  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
   /// 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);

@@ -30,6 +30,7 @@ class restored {
 public:
   explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
     put(s.state_);
+    this_thread_state.borrowed = true;
     this_thread_inference = s.inference_;
   }
   restored(restored const&) = delete;

@@ -89,6 +89,8 @@ struct thread_state {
   /// What factories give when no dtype is named: set by `default_dtype_mode`.
   dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
+  /// A `thread_snapshot` of another thread is in place.
+  bool borrowed = false;
   /// Are operators recorded (`torch.is_grad_enabled`)?
   bool grad_mode = true;
   saved_hooks_scope* saved_hooks = nullptr;
@@ -171,28 +173,6 @@ public:
   emptied(emptied const&) = delete;
   emptied& operator=(emptied const&) = delete;
   ~emptied() { detail::set_top(stack_, saved_); }
-
-private:
-  layer_stack& stack_;
-  layer* saved_;
-};
-
-/// Puts a layer on a stack for the life of the object.
-class pushed {
-public:
-  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
-    name(l, stack);
-    detail::set_top(stack_, &l);
-  }
-  /// Gives a layer its place and identity ahead of being pushed.
-  static void name(layer& l, layer_stack const& stack) {
-    l.below = stack.top;
-    l.level = stack.top ? stack.top->level + 1 : 1;
-    if (!l.id) l.id = next_layer_id();
-  }
-  pushed(pushed const&) = delete;
-  pushed& operator=(pushed const&) = delete;
-  ~pushed() { detail::set_top(stack_, saved_); }
 
 private:
   layer_stack& stack_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/dispatch_table.hpp>
+#include <varve/dispatch/pushed.hpp>
 #include <varve/dispatch/table.hpp>
 #include <varve/dispatch/transform_keys.hpp>
 
@@ -17,14 +18,20 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10).
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is one of a transform that is at work on another
+/// thread: what is done to it here would be missing there.
 VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
+    if (working_layers::elsewhere(t.layer()))
+      throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
     t = tensor(t.inner());
   }
   return t;
+}
+VARVE_COLD inline bool is_mapped(tensor const& t) {
+  return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
 
 /// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and is refused by one that has.

@@ -227,16 +227,16 @@ private:
 /// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ..., y0, ...)`, the program that `fuse` would make of it, as loops over
 /// SIMD batches that can be read, with the graph as a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no dispatcher; its
 /// temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but for the order of sums, and products of sums that are rounded once.
-/// Errors: `value_error` for symbolic sizes, in-place operators, and operators without a kernel of their name.
+/// Errors: `value_error` for symbolic sizes, for graphs that write into their arguments, and for operators without a kernel of their name.
 template <class G>
   requires std::is_same_v<G, graph>
 std::string emit_cpp(G const& g, std::string const& name) {
-  for (node const& n : g) {
-    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("emit_cpp", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+  for (node const& n : g)
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("emit_cpp", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  }
-  G const typed = as_traced<>(g);
+  G const pure = functionalize(g);
+  if (has_mutation(pure)) refuse::argument_is_invalid("emit_cpp", "the graph writes into its argument; write into a clone of it, and return that");
+  G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return cpp::file_writer::write(better, name);
 }

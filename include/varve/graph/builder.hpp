@@ -125,6 +125,9 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
+  /// A node written so far, and its first operand.
+  constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
   /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
   constexpr void inputs_first() {
     list<node> sorted;

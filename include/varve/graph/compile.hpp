@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <optional>
 #include <varve/core/spin_lock.hpp>
 #include <varve/graph/fuse_graph.hpp>
 #include <varve/graph/make_fx.hpp>
@@ -27,20 +28,31 @@ public:
     using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
     if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     std::shared_ptr<version const> v = find(x...);
-    if (!v) v = trace<Y>(x...);
+    if (!v) {
+      std::optional<Y> traced;
+      v = trace(traced, x...);
+      if (!v->written.empty()) return *traced; // the trace has written already
+    }
     for (auto const& t : v->captured)
       if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     boxed_args in(x...);
     for (auto const& t : v->captured) in.push_back(t);
+    for (int at : v->written)
+      for (int k = 0; k < in.size(); ++k)
+        if (k != at && in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...)); // the trace took them for apart
     boxed_args const y = v->run(in);
-    int k = 0;
+    int k = y.size() - static_cast<int>(v->written.size());
+    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
+    k = 0;
     return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
   }
-  /// Traces and plans for these arguments without running the program.
+  /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into here (`value_error`): the trace does it.
   template <class... X>
   void prepare(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!find(x...)) (void)trace<Y>(x...);
+    if (find(x...)) return;
+    std::optional<decltype(detail::call_with(f_, std::tuple<X const&...>(x...)))> traced;
+    for (int at : trace(traced, tensor(clone(x))...)->written)
+      if (at >= static_cast<int>(sizeof...(X))) refuse::argument_is_invalid("compile", "the function writes into a tensor that it captures, and did so while it was traced; pass the tensor as an argument");
   }
   /// For how many sets of dtypes and sizes a program was made.
   std::size_t versions() const {
@@ -53,6 +65,7 @@ private:
     std::vector<meta> arguments;
     boxed_args captured;
     fused_graph run;
+    list<int> written; // arguments and captures that further results are written into, by number
     std::shared_ptr<void const> results; // the tree that the function returned, with undefined tensors
   };
   struct cache {
@@ -77,11 +90,19 @@ private:
     return nullptr;
   }
   template <class Y, class... X>
-  VARVE_COLD std::shared_ptr<version const> trace(X const&... x) const {
+  VARVE_COLD std::shared_ptr<version const> trace(std::optional<Y>& traced, X const&... x) const {
     boxed_args captured;
     std::shared_ptr<void const> results;
-    graph const g = make_fx_function<F const&>(f_).with_captures(captured, [&](Y const& y) { results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y)); }, x...);
-    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(g), std::move(results)});
+    auto const returned = [&](Y const& y) {
+      results = std::make_shared<Y>(tree_map([](auto const&) { return tensor(); }, y));
+      traced = tree_map([](auto const& t) -> tensor { return t.is_wrapped() ? t.inner() : t; }, y);
+    };
+    using G = dependent<graph, F>; // what is known without F compilers may instantiate without a use
+    G const g = make_fx_function<F const&>(f_).with_captures(captured, returned, x...);
+    list<int> written;
+    G const pure = functionalize(g);
+    G const whole = detail::writes_as_results(pure, written);
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(whole), std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
@@ -98,7 +119,7 @@ private:
 
 /// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the graph (`fuse(graph)`), and runs that from then on; arguments of
 /// other dtypes or sizes are traced anew, once. Arguments are tensors; results may be a tree of tensors, all fresh. Tensors that `f` captures are inputs: what is in them counts at
-/// each call, not at the first. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
+/// each call, not at the first. What it writes into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the first call: use `where` or `cond` where they depend on values. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {

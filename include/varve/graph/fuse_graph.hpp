@@ -4,6 +4,7 @@
 #include <varve/graph/as_traced.hpp>
 #include <varve/graph/block_plan.hpp>
 #include <varve/graph/block_run.hpp>
+#include <varve/graph/functionalize.hpp>
 #include <varve/graph/fuse_tensors.hpp>
 #include <varve/kernel/matmul.hpp>
 
@@ -23,7 +24,7 @@ struct prepared {
   index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
 };
 
-/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for symbolic sizes and in-place operators.
+/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
 template <class = void>
 VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
   auto r = std::make_unique<prepared>();
@@ -213,16 +214,15 @@ private:
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
 /// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
 /// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
-/// Errors: `value_error` for symbolic sizes and in-place operators, `missing_rule` for operators that tensors do not know.
+/// Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for operators that tensors do not know.
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  for (node const& n : g) {
-    if (n.op->kind == op_kind::mutation) refuse::argument_is_invalid("fuse", (std::string("the graph writes in place by ") + n.op->name + "; write the function without in-place operators").c_str());
+  for (node const& n : g)
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  }
-  G const typed = as_traced<>(g);
+  G const pure = functionalize(g);
+  G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return fused_graph(loop::prepare<>(better));
 }

@@ -117,6 +117,13 @@ struct static_graph : graph_questions<static_graph<S>> {
   }
 };
 
+/// Does a graph write into values?
+constexpr bool has_mutation(graph_view g) {
+  for (node const& n : g)
+    if (n.op->kind == op_kind::mutation) return true;
+  return false;
+}
+
 namespace detail {
 template <class Make>
 struct frozen_sizes {

@@ -47,7 +47,7 @@ auto linearize(F f, X const&... x) {
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
-  std::tuple const tangents{l.wrap(zeros_like(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+  std::tuple const tangents{l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
   {
     pushed const on(this_thread_state.transforms, l);
     auto const dy = jvp(f, std::tuple(x...), tangents).second;

@@ -273,6 +273,9 @@ private:
 };
 
 /// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g, bool samples = false) { return planner(g).run(samples); }
+constexpr program plan(graph const& g, bool samples = false) {
+  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
+  return planner(g).run(samples);
+}
 
 } // namespace varve::loop

@@ -143,6 +143,7 @@ struct program {
   index_t workspace = 0;
   /// Numbers that were taken to be 0 or more where sizes are samples.
   list<index_t> asked;
+  bool writes_arguments = false; // and was not planned
 };
 
 /// Array sizes of a frozen program.
@@ -174,10 +175,11 @@ struct static_program {
   double constants[S.constants + 1]{};
   program_sizes used{};
   index_t workspace = 0;
+  bool writes_arguments = false;
   static constexpr program_sizes sizes = S;
 
   /// Copies what fits; whether all did is `sizes.holds(used)`.
-  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace) {
+  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
     if (!S.holds(used)) return;
     copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
     copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <varve/dispatch/dispatch.hpp>
 #include <varve/graph/builder.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/expand.hpp>
 #include <varve/op/mul.hpp>
@@ -138,12 +139,48 @@ struct backend<detail::traced_base> {
     return detail::as_proxy(static_cast<double>(numel(from)) / static_cast<double>(numel(to)), b);
   }
 
+  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
+  template <class Tag, class X, class... Y>
+  static constexpr void write(X& x, Y const&... y) {
+    using R = rules<Tag>;
+    graph_builder* const near = detail::trace_of_all(x, y...);
+    if (!near) refuse::argument_is_invalid(Tag::op_name, "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
+    if (!x.builder) {
+      if constexpr (std::is_const_v<X>) refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so that it can become a value of the trace");
+      else x = materialized(*near, x);
+    }
+    for (int n = x.id; x.builder->written(n).op->kind == op_kind::view && x.builder->written(n).op != &handle<clone_t>; n = x.builder->operand_of(n))
+      if (x.builder->written(n).op == &handle<expand_t> && numel(x.builder->written(n).out.sizes) != numel(x.builder->written(x.builder->operand_of(n)).out.sizes))
+        refuse::argument_is_invalid(Tag::op_name, "an expanded value repeats its elements and cannot be written into; clone it first");
+    proxy in[] = {x, detail::as_proxy(y, near)...};
+    constexpr int count = 1 + sizeof...(Y);
+    meta metas[count];
+    for (int k = 0; k < count; ++k) metas[k] = in[k].info;
+    meta result = metas[count - 1];
+    if constexpr (requires { typename R::functional; }) {
+      using F = rules<typename R::functional>;
+      result = F::shape({}, metas, count);
+      if (category(result.type) > category(x.info.type)) refuse::argument_is_invalid(Tag::op_name, "the dtype of the result has no place in what is written; convert what is written first");
+    }
+    if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
+    for (int k = 1; k < count; ++k)
+      if (!in[k].builder) in[k].info.type = result.type;
+    (void)emit<Tag>({}, in, count);
+  }
+
 private:
   static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
     return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
   }
   static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
     return {&b, b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}), {type, {}, true}, 0};
+  }
+  /// A constant as a node with elements of its own.
+  static constexpr proxy materialized(graph_builder& b, proxy const& x) {
+    meta const m{x.info.type, x.info.sizes, false};
+    int id = detail::node_in(b, x);
+    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
+    return {&b, id, m, 0, x.home};
   }
   template <class X>
   static constexpr auto lifted(graph_builder* b, X const& x) {

@@ -217,9 +217,14 @@ template <class Make, program_sizes S>
 struct built {
   static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
     graph const traced = Make{}();
-    graph const better = optimize(traced);
-    program p = plan(better);
-    cut_long_bodies(p);
+    program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+    } else {
+      graph const better = optimize(traced);
+      p = plan(better);
+      cut_long_bodies(p);
+    }
     return static_program<S>(p);
   }
   static constexpr auto value = build();
@@ -229,9 +234,14 @@ template <makes_samples Make, program_sizes S>
 struct built<Make, S> {
   static constexpr sized_program<S> build() {
     graph const traced[] = {Make::at(0), Make::at(1)};
-    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
     size_reader sizes(Make::symbols);
     list<size_guard> guards;
+    if (has_mutation(traced[0])) {
+      program p;
+      p.writes_arguments = true; // refused where the message is short
+      return {p, sizes, guards, 0, sized_problem::writes};
+    }
+    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
     cut_long_bodies(p), cut_long_bodies(q);
@@ -253,6 +263,7 @@ using built_once_or_twice = std::conditional_t<usual.holds(First::value.used), F
 template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
+  static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 };
 
 } // namespace varve::loop

@@ -8,8 +8,8 @@
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
 namespace varve::loop {
 
-/// Why two plans are not one program.
-enum class sized_problem : unsigned char { none, value, structure, size, many };
+/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
+enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
 
 /// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
 struct size_guard {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/tree.hpp>
+#include <varve/graph/functionalize.hpp>
 #include <varve/graph/proxy.hpp>
 
 namespace varve {
@@ -40,7 +41,9 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  return b.finish();
+  graph const g = b.finish();
+  if (!has_mutation(g)) return g;
+  return detail::functionalized(g);
 }
 /// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
 template <class F, class... M>

@@ -35,7 +35,7 @@ struct boxed_custom_call {
   }
   boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
     boxed_args t;
-    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(zeros_like(static_cast<T const&>(d.primal[k]))));
+    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
     return f->jvp(c, t);
   }
   boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {

@@ -29,7 +29,7 @@ struct boxed_dual_fn {
   /// Tangents, zeros where there are none.
   template <class D>
   static boxed_args full(D const& d) {
-    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(zeros_like(p)); }, d.primal, d.tangent);
+    return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); }, d.primal, d.tangent);
   }
 };
 /// Runs a function on operands some of which are mapped; every result comes out mapped.
@@ -67,7 +67,7 @@ struct boxed_pull_fn {
       g.push_back(x[operands + k]);
     }
     scope.backward(floating, g);
-    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(zeros_like(v)); }, in, part(x, 0, operands));
+    return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
   }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
@@ -100,7 +100,7 @@ struct boxed_hop_pull {
     bool any = false;
     for (int k = 0; k < y.size(); ++k) {
       any = any || out[k].defined();
-      g.push_back(out[k].defined() ? T(out[k]) : T(zeros_like(static_cast<T const&>(y[k]))));
+      g.push_back(out[k].defined() ? T(out[k]) : T(detail::constant_zeros(static_cast<T const&>(y[k]))));
     }
     if (!any) return {};
     return [&](auto const& o) -> boxed_args { return rules<typename Op::tag>::pull(o, pred, operands, g); }(op); // no return type to be deduced here

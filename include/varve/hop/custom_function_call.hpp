@@ -107,7 +107,7 @@ constexpr auto fitted(D const& d, V const& v) {
 template <class D>
 constexpr auto tangent_or_zeros(D const& d) {
   if constexpr (!is_none<std::remove_cvref_t<decltype(d.tangent)>>) return d.tangent;
-  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return zeros_like(d.primal);
+  else if constexpr (value<std::remove_cvref_t<decltype(d.primal)>>) return detail::constant_zeros(d.primal);
   else return none;
 }
 struct vmap_name {

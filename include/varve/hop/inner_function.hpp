@@ -10,7 +10,7 @@ namespace varve::detail {
 
 template <class D>
 constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return zeros_like(d.primal);
+  if constexpr (is_none<decltype(d.tangent)>) return detail::constant_zeros(d.primal);
   else return d.tangent;
 }
 
@@ -66,7 +66,7 @@ struct pull_fn {
   }
   template <class C, class X>
   static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return zeros_like(x);
+    if constexpr (is_none<C>) return detail::constant_zeros(x);
     else return c;
   }
 };

@@ -57,7 +57,7 @@ struct rules<scan_t> {
     auto const v = n - c - x;
     auto const results = detail::count_of(all);
     auto const captured = detail::part(operands, c + x, n);
-    auto const sums = tree_map([](auto const& t) { return zeros_like(t); }, captured);
+    auto const sums = tree_map([](auto const& t) { return detail::constant_zeros(t); }, captured);
     using pull_t = detail::scan_pull<decltype(op.pull_fn(operands)), decltype(op.carried), decltype(op.scanned), std::remove_const_t<decltype(v)>>;
     auto const r = op.with(pull_t{op.pull_fn(operands), c, x, v}, c + v, x + results, !op.reverse)(
         detail::part(all, zero, c), sums, saved, detail::part(operands, c, c + x), detail::part(all, c, results), captured);

@@ -110,7 +110,7 @@ struct ending_step {
     auto const y = spread(f, joined(part(p, zero, at), part(p, own, count_of(p))));
     auto const going = lt(first_of(part(p, at, row)), first_of(part(p, own, own + one_of(at))));
     return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  tree_map([&](auto const& now) { return where(going, now, zeros_like(now)); }, part(y, carried, count_of(y))));
+                  tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
   }
 };
 /// ... of lanes of which some are done: these keep what they carry.

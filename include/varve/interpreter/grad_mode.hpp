@@ -27,12 +27,10 @@ struct no_grad : set_grad_enabled {
 struct enable_grad : set_grad_enabled {
   enable_grad() : set_grad_enabled(true) {}
 };
-/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20).
-class inference_mode {
+/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20). `inference_mode(false)` inside of one switches both off.
+class inference_mode : set_grad_enabled {
 public:
-  explicit inference_mode(bool on = true) : before_(this_thread_inference) { this_thread_inference = on; }
-  inference_mode(inference_mode const&) = delete;
-  inference_mode& operator=(inference_mode const&) = delete;
+  explicit inference_mode(bool on = true) : set_grad_enabled(!on), before_(this_thread_inference) { this_thread_inference = on; }
   ~inference_mode() { this_thread_inference = before_; }
 
 private:

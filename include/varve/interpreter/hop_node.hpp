@@ -41,7 +41,7 @@ struct hop_node : tape_node {
   }
   template <std::size_t... I>
   constexpr void pull_all(std::index_sequence<I...>) {
-    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, zeros_like(v)); };
+    auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
       else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);

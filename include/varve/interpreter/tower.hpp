@@ -62,7 +62,7 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
       else return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>, std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
     } else {
       auto const inner = lift_to<K - 1>(tower, v);
-      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, zeros_like(v)));
+      if constexpr (requires { in.lift_with(inner, inner); }) return in.lift_with(inner, lift_to<K - 1>(tower, detail::constant_zeros(v)));
       else return in.lift(inner);
     }
   }

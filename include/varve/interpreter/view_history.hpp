@@ -45,7 +45,7 @@ struct copy_slices {
     grad_node& n = *written.to();
     boxed_args r = n.type->backward(n, inside, wanted);
     if (wanted[target]) {
-      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(full_like(static_cast<T const&>(inside[0]), 0));
+      T const part = r.size() > target && r[target].defined() ? T(r[target]) : T(detail::constant_zeros(static_cast<T const&>(inside[0])));
       while (r.size() <= target) r.push_back(tensor());
       r[target] = as_strided_scatter(whole, part, strides, offset);
     }
@@ -79,10 +79,10 @@ void change_tangent(T const& self, T tangent) {
   T const base = self.base();
   bool const known = self.extra().defined() || (base.defined() && base.extra().defined());
   if (!tangent.defined() && !known) return;
-  if (!tangent.defined()) tangent = zeros_like(T(self.inner()));
+  if (!tangent.defined()) tangent = detail::constant_zeros(T(self.inner()));
   if (base.defined()) {
     auto const [strides, offset] = region_of(base, self);
-    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(zeros_like(T(base.inner())));
+    T const whole = base.extra().defined() ? T(contiguous(static_cast<T const&>(base.extra()))) : T(detail::constant_zeros(T(base.inner())));
     base.set_extra(as_strided_scatter(whole, tangent, strides, offset));
   }
   self.set_extra(tangent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <limits>
-#include <varve/kernel/simd.hpp>
+#include <varve/kernel/polynomial.hpp>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -52,11 +52,7 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const n = shifted - V(c::to_integer);
 #endif
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p = V(c::p[count - 1]);
-#pragma GCC unroll 16
-  for (int k = count - 2; k >= 0; --k) p = kernel::fma<T>(p, r, V(c::p[k]));
-  return {shifted, kernel::fma<T>(r * r, p, r)};
+  return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
 /// 2^n from a shifted n, while 2^n is a normal number.
 template <class T>

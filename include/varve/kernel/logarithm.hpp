@@ -2,7 +2,7 @@
 #pragma once
 #include <bit>
 #include <limits>
-#include <varve/kernel/simd.hpp>
+#include <varve/kernel/polynomial.hpp>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -48,11 +48,7 @@ VARVE_INLINE batch<T> log(batch<T> const& x) {
   V const k = exponent - kernel::select<T>(tiny, V(c::integer_bits + c::bias + c::mantissa_bits), V(c::integer_bits + c::bias));
   V const m = detail::from_raw_bits<T>((shifted & ((U(1) << c::mantissa_bits) - 1)) + std::bit_cast<U>(c::sqrt_half));
   V const f = m - V(T(1)), s = f / (f + V(T(2))), z = s * s;
-  constexpr int count = sizeof(c::p) / sizeof(T);
-  V p(c::p[count - 1]);
-#pragma GCC unroll 8
-  for (int i = count - 2; i >= 0; --i) p = kernel::fma<T>(p, z, V(c::p[i]));
-  V const series = f - (s * (f - z * p) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
+  V const series = f - (s * (f - z * kernel::polynomial<T>(c::p, z)) - k * V(c::ln2_low)); // 2 s = f - s f, without the error of the quotient
   V const r = kernel::fma<T>(k, V(c::ln2_high), series);
   V const positive = kernel::select<T>(x < V(infinity), r, x);
   return kernel::select<T>(x > V(T(0)), positive, kernel::select<T>(x == V(T(0)), V(-infinity), V(std::numeric_limits<T>::quiet_NaN())));

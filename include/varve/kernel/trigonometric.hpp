@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cmath>
-#include <varve/kernel/simd.hpp>
+#include <varve/kernel/polynomial.hpp>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -32,13 +32,6 @@ struct table<double> {
   static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
 };
 
-template <class T, int N>
-VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
-  batch<T> r(p[N - 1]);
-#pragma GCC unroll 8
-  for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
-  return r;
-}
 /// sin(x + Turn pi/2) for lanes below the limit.
 template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
@@ -53,8 +46,8 @@ VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
 #endif
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
-  V const sine = kernel::fma<T>(r * z, trigonometric::polynomial<T>(c::sine, z), r);
-  V const cosine = kernel::fma<T>(z * z, trigonometric::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
+  V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);
+  V const cosine = kernel::fma<T>(z * z, kernel::polynomial<T>(c::cosine, z), kernel::fma<T>(z, V(T(-0.5)), V(T(1))));
   using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr int top = static_cast<int>(8 * sizeof(T)) - 1;
   auto const bits = detail::raw_bits<T>(shifted);

@@ -84,15 +84,15 @@ struct rules<as_strided_scatter_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& source) {
-    return op(d, full_like(source, 0));
+    return op(d, detail::constant_zeros(source));
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const& op, value auto const& d, value auto const&, value auto const& x, value auto const&) {
-    return op(full_like(x, 0), d);
+    return op(detail::constant_zeros(x), d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {
-    return op(g, new_zeros(g, shape_of(source)));
+    return op(g, detail::constant_like(g, shape_of(source), 0));
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& source) {

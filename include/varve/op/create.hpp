@@ -87,6 +87,22 @@ struct rules<full_t> : rule::linear {
   }
 };
 
+template <>
+struct rules<new_full_t> : detail::factory {
+  static constexpr auto schema = "(Tensor self, int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
+  static constexpr int arity = 2;
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const&, T const& v) {
+    return rules<full_t>::make(at, v);
+  }
+  /// A constant under this `vmap`; perhaps mapped by one around it.
+  template <class Op, class O>
+  static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
+    dims const sizes = detail::prepend(op.a, n);
+    return is_floating(v.value.dtype()) ? new_full(like.value, sizes, v.value.template item<double>()) : new_full(like.value, sizes, v.value.template item<std::int64_t>());
+  }
+};
+
 template <class>
 tensor empty_t::operator()(dims const& sizes, dtype type) const { return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)})); }
 /// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).

@@ -44,7 +44,7 @@ struct rules<gather_t> {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(new_zeros(g, shape_of(x)), index, g);
+    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
@@ -86,7 +86,7 @@ struct rules<scatter_add_t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
-    return op(full_like(y, 0), index, d);
+    return op(detail::constant_zeros(y), index, d);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {

@@ -19,11 +19,18 @@ namespace varve {
 /// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it; the result's dtype must not have a higher category.
 /// The version counter rises once (DT-2). With a gradient recorded, the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that
 /// require grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap` what is mapped (FS-7, TR-5).
+/// Traced values are written into like tensors, views included; the finished graph has none of it (`functionalize`).
 template <class Tag>
 struct in_place {
   template <value... Y>
   tensor const& operator()(tensor const& x, Y const&... y) const {
     bound<Tag>{}(x, y...);
+    return x;
+  }
+  template <class X, value... Y>
+    requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
+  constexpr X& operator()(X&& x, Y const&... y) const {
+    backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
     return x;
   }
 };
@@ -84,6 +91,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
 template <class Functional>
 struct mutation {
   using F = rules<Functional>;
+  using functional = Functional;
   static constexpr op_kind kind = op_kind::mutation;
   static constexpr int arity = F::arity;
   static constexpr auto schema = arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
@@ -125,7 +133,7 @@ struct rules<copy__t> {
   static constexpr meta shape(attributes const&, meta const* in, int) { return in[0]; }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const&) {
-    return full_like(g, 0);
+    return detail::constant_zeros(g);
   }
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const&, value auto const& g, value auto const&, value auto const&, value auto const& source) {
@@ -133,7 +141,7 @@ struct rules<copy__t> {
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return full_like(d, 0);
+    return detail::constant_zeros(d);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& y, auto const&...) {
@@ -180,21 +188,21 @@ struct rules<relu__t> : detail::mutation<relu_t> {};
 
 /// Every element becomes one number.
 inline constexpr struct fill__t {
-  template <number N>
-  tensor const& operator()(tensor const& x, N v) const {
+  template <class X, number N>
+  constexpr auto& operator()(X&& x, N v) const {
     return copy_(x, v);
   }
 } fill_{};
 inline constexpr struct zero__t {
-  template <class T>
-  T const& operator()(T const& x) const {
+  template <class X>
+  constexpr auto& operator()(X&& x) const {
     return copy_(x, 0);
   }
 } zero_{};
 /// Every element limited to [min, max]; either bound may be `none` (`clamp`).
 inline constexpr struct clamp__t {
-  template <value X, class Lo, class Hi = none_t>
-  X const& operator()(X const& x, Lo const& low, Hi const& high = {}) const {
+  template <class X, class Lo, class Hi = none_t>
+  constexpr auto& operator()(X&& x, Lo const& low, Hi const& high = {}) const {
     return copy_(x, clamp(x, low, high));
   }
 } clamp_{};

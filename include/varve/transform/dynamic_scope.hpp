@@ -109,7 +109,7 @@ public:
       detail::require_floating(y, "grad of a function");
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
       detail::backward_run<> pass(false);
-      pass.seed(y.history(), ones_like(y.inner()));
+      pass.seed(y.history(), detail::constant_ones(y.inner()));
       pass.run();
     }
   }
@@ -135,7 +135,7 @@ public:
         [&](auto const& v) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) {
             tensor const c = static_cast<tensor&&>(static_cast<detail::argument_node*>(v.history().to())->gradient);
-            return c.defined() ? c : tensor(zeros_like(v.inner()));
+            return c.defined() ? c : tensor(detail::constant_zeros(v.inner()));
           } else {
             return none;
           }
@@ -174,9 +174,9 @@ public:
   template <class Y>
     requires std::is_same_v<Y, tensor>
   tensor tangent(Y const& y) const {
-    if (!layer_.interpreter.mine(y)) return zeros_like(y);
+    if (!layer_.interpreter.mine(y)) return detail::constant_zeros(y);
     Y const& t = layer_.interpreter.fresh(y).extra();
-    return t.defined() ? t : Y(zeros_like(Y(y.inner())));
+    return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
   template <number Y>
   tensor primal(Y y) const {

@@ -47,7 +47,7 @@ struct static_forward_scope {
   template <class Y>
   static constexpr auto tangent(Y const& y) {
     if constexpr (at_level<Y, N>) return y.extra;
-    else return zeros_like(y);
+    else return detail::constant_zeros(y);
   }
 };
 template <class F, class... X>

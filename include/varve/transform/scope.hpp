@@ -83,7 +83,7 @@ public:
       detail::check_exit<level, Y>();
       if constexpr (is_ints<decltype(shape_of(y))>) static_assert(decltype(shape_of(y))::size() == 0, "varve: grad: the function must return a scalar (rank 0); reduce its result, for example by sum");
       else if (rank_of(y) != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(to_dims(shape_of(y)));
-      if constexpr (at_level<Y, level>) seed(y, ones_like(y.value));
+      if constexpr (at_level<Y, level>) seed(y, detail::constant_ones(y.value));
       tape_.pull();
     }
   }
@@ -105,13 +105,13 @@ public:
   constexpr auto gradient(T const& t) const {
     if constexpr (detail::leaf_at_level<T, level>) {
       if (t.extra->set) return t.extra->value;
-      return lift_to_all(tape_.tower, zeros_like(t.value));
+      return lift_to_all(tape_.tower, detail::constant_zeros(t.value));
     } else return tree_map(
         [&](auto const& v) {
           using V = std::remove_cvref_t<decltype(v)>;
           if constexpr (at_level<V, level>) {
             if (v.extra->set) return v.extra->value;
-            return lift_to_all(tape_.tower, zeros_like(v.value));
+            return lift_to_all(tape_.tower, detail::constant_zeros(v.value));
           } else {
             return none;
           }

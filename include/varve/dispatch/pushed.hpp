@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/thread_state.hpp>
+
+namespace varve {
+
+namespace detail {
+/// The transforms at work on all threads, by identity, so that a value of one of them is told from a value of a transform that has ended. A layer has one place in the table, and entering it
+/// costs three memory accesses. Of two layers with one place, which is rare, the later is found.
+class working_layers {
+public:
+  /// The identity, or 0 when the layer is there already.
+  static std::uint64_t enter(std::uint64_t id) {
+    place& p = place_of(id);
+    if (p.id.load(std::memory_order_relaxed) == id) return 0;
+    p.on.store(&this_thread_state, std::memory_order_relaxed);
+    p.id.store(id, std::memory_order_release);
+    return id;
+  }
+  static void leave(std::uint64_t id) { place_of(id).id.compare_exchange_strong(id, 0, std::memory_order_relaxed); }
+  /// Is a layer at work on another thread, whose state this one has not been given?
+  static bool elsewhere(std::uint64_t id) {
+    place& p = place_of(id);
+    return p.id.load(std::memory_order_acquire) == id && p.on.load(std::memory_order_relaxed) != &this_thread_state && !this_thread_state.borrowed;
+  }
+
+private:
+  static constexpr int bits = 9;
+  struct place {
+    std::atomic<std::uint64_t> id;
+    std::atomic<thread_state const*> on;
+  };
+  static place& place_of(std::uint64_t id) {
+    static constinit place places[1 << bits]{};
+    return places[id * 0x9E3779B97F4A7C15u >> (64 - bits)];
+  }
+};
+} // namespace detail
+
+/// Puts a layer on a stack for the life of the object.
+class pushed {
+public:
+  pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
+    name(l, stack);
+    if (stack.key == dispatch_key::transform) entered_ = detail::working_layers::enter(l.id);
+    detail::set_top(stack_, &l);
+  }
+  /// Gives a layer its place and identity ahead of being pushed.
+  static void name(layer& l, layer_stack const& stack) {
+    l.below = stack.top;
+    l.level = stack.top ? stack.top->level + 1 : 1;
+    if (!l.id) l.id = next_layer_id();
+  }
+  pushed(pushed const&) = delete;
+  pushed& operator=(pushed const&) = delete;
+  ~pushed() {
+    if (entered_) detail::working_layers::leave(entered_);
+    detail::set_top(stack_, saved_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer* saved_;
+  std::uint64_t entered_ = 0;
+};
+
+} // namespace varve
