@@ -122,10 +122,10 @@ struct sampled_trace {
 /// ... and why a function cannot be traced.
 template <class Make>
 constexpr bool accept_plan() {
-  if constexpr (!evaluates<sampled_trace<Make>>) {
-    static_assert((sampled_trace<Make>::compute(), true), "varve: fuse: this function cannot be traced with symbolic sizes; a symbol equals no number and no other symbol"); // the compiler tells why
-    return false;
-  } else return same_plans<compiled<Make>>();
+  constexpr bool traces = evaluates<sampled_trace<Make>>;
+  static_assert(traces, "varve: fuse: this function cannot be traced with symbolic sizes, none of which equals a number or another symbol; trace(f, spec<...>...) tells where");
+  if constexpr (traces) return same_plans<compiled<Make>>();
+  else return false;
 }
 } // namespace loop
 
