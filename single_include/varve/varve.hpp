@@ -22071,26 +22071,18 @@ namespace varve::loop {
 /// The sizes that one call gives to the symbols: the first argument that has one says what it is.
 template <class Names>
 struct bound_symbols {
-  Names const& names;
-  index_t value[Names::most];
+  static constexpr Names names{};
+  index_t value[Names::most]{};
   int from[Names::most];
 
-  explicit bound_symbols(Names const& n) : names(n) {
-    for (int k = 0; k < names.count; ++k) value[k] = 0, from[k] = -1;
+  bound_symbols() {
+    for (int& f : from) f = -1;
   }
-  /// Binds what is not bound yet. False when the sizes do not fit what was declared.
-  bool fit(int argument, dims const& declared, dims const& found) {
-    if (declared.n != found.n) return false;
-    for (int d = 0; d < declared.n; ++d) {
-      index_t want = declared[d];
-      if (is_symbol(want)) {
-        int const k = names.find(want);
-        if (from[k] < 0) value[k] = found[d], from[k] = argument;
-        want = value[k];
-      }
-      if (want != found[d]) return false;
-    }
-    return true;
+  /// Binds what is not bound yet. False when the sizes do not fit `Declared::expected`.
+  template <class Declared>
+  VARVE_INLINE bool fit([[maybe_unused]] int argument, dims const& found) {
+    if (Declared::expected.sizes.n != found.n) return false;
+    return [&]<int... D>(std::integer_sequence<int, D...>) { return (fit_one<Declared::expected.sizes.v[D]>(argument, found[D]) && ...); }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
   }
   /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
   VARVE_COLD std::string text(int argument, dims const& declared) const {
@@ -22099,6 +22091,16 @@ struct bound_symbols {
       if (int const k = is_symbol(d) ? names.find(d) : names.count; k < names.count && from[k] >= 0 && from[k] != argument)
         s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " + std::to_string(from[k]) + ")";
     return s;
+  }
+
+private:
+  template <index_t Want>
+  VARVE_INLINE bool fit_one([[maybe_unused]] int argument, index_t found) {
+    if constexpr (is_symbol(Want)) {
+      constexpr int k = names.find(Want);
+      if (from[k] < 0) value[k] = found, from[k] = argument;
+      return value[k] == found;
+    } else return Want == found;
   }
 };
 
@@ -22123,14 +22125,14 @@ struct extents_of<tensor_ref<T, D...>> {
 };
 
 /// The `K`-th argument, checked against its spec `S`, whose symbols it binds.
-template <class S, int K>
+template <class Names, class S, int K>
 struct sized_argument {
   using element = typename declared_type<S>::element;
   static constexpr meta expected = S::info();
   static constexpr tensor_role role{"argument", K, expected};
 
-  sized_argument(auto& symbols, tensor const& t) : sizes_(t.defined() ? t.sizes() : dims{}) {
-    bool const fits = symbols.fit(K, expected.sizes, sizes_);
+  sized_argument(bound_symbols<Names>& symbols, tensor const& t) : sizes_(t.defined() ? t.sizes() : dims{}) {
+    bool const fits = symbols.template fit<sized_argument>(K, sizes_);
     tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
     if (!t.defined() || !fits || t.dtype() != expected.type) [[unlikely]]
       refuse_tensor(role, t, dims{-1}, symbols.text(K, expected.sizes));
@@ -22139,7 +22141,7 @@ struct sized_argument {
   }
   template <class X>
     requires(!std::is_same_v<X, tensor>)
-  sized_argument(auto& symbols, X const& x) {
+  sized_argument(bound_symbols<Names>& symbols, X const& x) {
     constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
     constexpr bool fits = number || accepts<X>();
     static_assert(fits, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
@@ -22148,7 +22150,7 @@ struct sized_argument {
     } else if constexpr (fits) {
       if constexpr (can_fuse<X>) sizes_ = extents_of<X>::value;
       else sizes_ = x.sizes();
-      if (!symbols.fit(K, expected.sizes, sizes_)) [[unlikely]]
+      if (!symbols.template fit<sized_argument>(K, sizes_)) [[unlikely]]
         refuse_sizes(symbols.text(K, expected.sizes));
       if constexpr (can_fuse<X>) memory_ = data_of(x);
       else view(static_cast<element const*>(x.data()), x.strides(), layout{sizes_, x.strides(), 0, true}.contiguous());
@@ -22187,10 +22189,10 @@ private:
 namespace varve {
 namespace loop {
 
-/// The symbols of some specs, in the order in which they are met.
+/// The symbols of some specs, in the order in which they are met; one more than there may be at most.
 template <class... S>
 struct symbols_of {
-  static constexpr int most = 64;
+  static constexpr int most = max_symbols + 1;
   index_t names[most]{};
   int count = 0;
   constexpr symbols_of() { (add(S::info().sizes), ...); }
@@ -22248,11 +22250,11 @@ template <class Make, class P, class Numbers, class... S>
 struct sized_call;
 template <class Make, class P, int... K, class... S>
 struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
-  bound_symbols<symbols_of<S...>> symbols{Make::names};
-  std::tuple<sized_argument<S, K>...> all;
+  bound_symbols<symbols_of<S...>> symbols;
+  std::tuple<sized_argument<symbols_of<S...>, S, K>...> all;
   size_values<P> sizes;
   template <class... X>
-  explicit sized_call(X const&... x) : all{sized_argument<S, K>(symbols, x)...}, sizes((symbols.value)) {
+  explicit sized_call(X const&... x) : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
     if constexpr (P::value.guard_count > 0) check_guards<P>(Make::names, sizes);
   }
   meta result(int k) const { return {P::value.results[k].type, sizes.of(P::value.results[k].sizes)}; }

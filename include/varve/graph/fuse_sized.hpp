@@ -7,10 +7,10 @@
 namespace varve {
 namespace loop {
 
-/// The symbols of some specs, in the order in which they are met.
+/// The symbols of some specs, in the order in which they are met; one more than there may be at most.
 template <class... S>
 struct symbols_of {
-  static constexpr int most = 64;
+  static constexpr int most = max_symbols + 1;
   index_t names[most]{};
   int count = 0;
   constexpr symbols_of() { (add(S::info().sizes), ...); }
@@ -68,11 +68,11 @@ template <class Make, class P, class Numbers, class... S>
 struct sized_call;
 template <class Make, class P, int... K, class... S>
 struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
-  bound_symbols<symbols_of<S...>> symbols{Make::names};
-  std::tuple<sized_argument<S, K>...> all;
+  bound_symbols<symbols_of<S...>> symbols;
+  std::tuple<sized_argument<symbols_of<S...>, S, K>...> all;
   size_values<P> sizes;
   template <class... X>
-  explicit sized_call(X const&... x) : all{sized_argument<S, K>(symbols, x)...}, sizes((symbols.value)) {
+  explicit sized_call(X const&... x) : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
     if constexpr (P::value.guard_count > 0) check_guards<P>(Make::names, sizes);
   }
   meta result(int k) const { return {P::value.results[k].type, sizes.of(P::value.results[k].sizes)}; }
