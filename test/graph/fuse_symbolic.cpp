@@ -154,6 +154,11 @@ TEST_CASE("fuse with symbolic sizes: slices of a symbolic axis lie inside", "[fu
   constexpr auto rest = [](auto x) { return vv::mean(vv::slice(x, vv::axis<0>, vv::range<5, vv::end>), vv::axis<0>); };
   constexpr auto r = vv::fuse<spec<float, n, 3>>(rest);
   for (index_t const k : {6, 7, 33, 1000}) CHECK(difference(r(waves({k, 3}, 1)), rest(waves({k, 3}, 1))) == "");
+  constexpr auto last_three = vv::fuse<spec<float, n>>([](auto x) { return vv::slice(x, vv::axis<0>, vv::range<-3, vv::end>) * 2.0; });
+  CHECK(difference(last_three(waves({3}, 1)), waves({3}, 1) * 2.0) == "");
+  CHECK_THROWS_WITH(last_three(waves({2}, 1)), ContainsText("n - 3 >= 0; it is -1"));
+  constexpr auto last = vv::fuse<spec<float, n, 3>>([](auto x) { return vv::select(x, 0, -1); });
+  CHECK_THROWS_AS(last(waves({0, 3}, 1)), vv::shape_error);
   constexpr auto greatest = vv::fuse<spec<float, n, 3>>([](auto x) { return vv::amax(x, vv::axis<0>); });
   CHECK_THROWS_AS(greatest(waves({0, 3}, 1)), vv::shape_error);
 }

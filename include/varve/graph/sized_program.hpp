@@ -88,7 +88,7 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
       dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
       int const axis = static_cast<int>(s[0]);
       at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
-      at_least_0(s[2] - s[1], t[2] - t[1]);
+      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
     } else if (what[k] == known::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
     } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
