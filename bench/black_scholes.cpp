@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
 /// The price of 1e6 European calls by Black and Scholes, with delta, vega, theta, rho (one reverse pass) and gamma (a derivative of delta), beside the closed formulas of the textbook.
+#include "functions.hpp"
 #include "measure.hpp"
-
-#include <varve/varve.hpp>
 
 #include <memory>
 
@@ -15,19 +14,7 @@ namespace {
 constexpr index_t options = 1000000;
 constexpr double root_half = 0.70710678118654752440;
 
-constexpr auto normal = [](auto const& x) { return 0.5 * (1.0 + vv::erf(root_half * x)); };
-constexpr auto price = [](auto spot, auto strike, auto time, auto rate, auto volatility) {
-  auto const spread = volatility * vv::sqrt(time);
-  auto const d1 = (vv::log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / spread;
-  return spot * normal(d1) - strike * vv::exp(-rate * time) * normal(d1 - spread);
-};
-constexpr auto delta = vv::grad(price);
-constexpr auto greeks_of_one = [](auto spot, auto strike, auto time, auto rate, auto volatility) {
-  auto const [value, first] = vv::value_and_grad<0, 2, 3, 4>(price)(spot, strike, time, rate, volatility);
-  auto const [by_spot, by_time, by_rate, by_volatility] = first;
-  return std::tuple(value, by_spot, vv::grad(delta)(spot, strike, time, rate, volatility), by_volatility, -by_time, by_rate);
-};
-constexpr auto greeks = vv::fuse(vv::vmap(greeks_of_one, vv::in_dims<0, 0, 0, vv::none, 0>));
+constexpr auto greeks = vv::fuse(vv::vmap(bench::greeks, vv::in_dims<0, 0, 0, vv::none, 0>));
 
 using numbers = array<double, options>;
 struct market {

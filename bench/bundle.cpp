@@ -4,9 +4,7 @@
 /// the environment variable VARVE_BAL names a greater one. Blocks hold 64 observations, number by number, so that SIMD registers hold one number of
 /// several.
 #include "../examples/support/bal.hpp"
-#include "../examples/support/snavely.hpp"
-
-#include <varve/varve.hpp>
+#include "functions.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -22,19 +20,8 @@ using vv::array, vv::index_t;
 namespace {
 constexpr index_t inputs = reprojection_size, outputs = 2, block_size = 64;
 
-/// One row of the Jacobian after the other, each by a gradient with respect to twelve numbers: nothing is put together before the end.
-constexpr auto two_gradients = [](auto const& p, auto const&) {
-  return [&]<index_t... K>(std::integer_sequence<index_t, K...>) {
-    auto const row = [&](auto component) {
-      auto const f = [](auto const&... x) { return std::get<decltype(component)::value>(reproject(x...)); };
-      return vv::stack(vv::grad(f, vv::argnums<K...>)(vv::select(p, vv::axis<0>, vv::axis<K>)...), vv::axis<0>);
-    };
-    return vv::stack(std::tuple{row(std::integral_constant<std::size_t, 0>{}), row(std::integral_constant<std::size_t, 1>{})}, vv::axis<0>);
-  }
-  (std::make_integer_sequence<index_t, inputs>{});
-};
 constexpr auto block_by_jacrev = vv::fuse(vv::vmap(vv::jacrev(reprojection_error), vv::in_dims<1>, vv::out_dims<-1>));
-constexpr auto block_by_gradients = vv::fuse(vv::vmap(two_gradients, vv::in_dims<1>, vv::out_dims<-1>));
+constexpr auto block_by_gradients = vv::fuse(vv::vmap(bench::reprojection_rows, vv::in_dims<1>, vv::out_dims<-1>));
 constexpr auto one_by_jacrev = vv::fuse(vv::jacrev(reprojection_error));
 constexpr auto on_tensors = vv::vmap(vv::jacrev(reprojection_error));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), and fused by the compiler (`fused`).
+/// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), and fused by the compiler, every operation as code (`fused`) or as a table (`table`).
 #include <benchmark/benchmark.h>
 #include <cmath>
 #include <cstdlib>
@@ -58,16 +58,25 @@ void fused(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(f(x, y));
 }
 template <auto F, index_t... D>
+void table(benchmark::State& state) {
+  tensor const x = waves({D...}, 0.1), y = waves({D...}, 0.7);
+  constexpr auto f = vv::fuse<vv::spec<float, D...>, vv::spec<float, D...>>(F, vv::table_driven);
+  for (auto _ : state) benchmark::DoNotOptimize(f(x, y));
+}
+template <auto F, index_t... D>
 void row(std::string const& name) {
   benchmark::RegisterBenchmark(("compiled/" + name + "/eager").c_str(), &eager<F, D...>);
   benchmark::RegisterBenchmark(("compiled/" + name + "/compiled").c_str(), &compiled<F, D...>);
   benchmark::RegisterBenchmark(("compiled/" + name + "/fused").c_str(), &fused<F, D...>);
+  benchmark::RegisterBenchmark(("compiled/" + name + "/table").c_str(), &table<F, D...>);
 }
 } // namespace
 
 int main(int argc, char** argv) {
   row<arithmetic, 1000000>("arithmetic_1e6");
   row<functions, 1000000>("functions_1e6");
+  row<arithmetic, 1000>("arithmetic_1e3");
+  row<functions, 1000>("functions_1e3");
   row<arithmetic, 16>("arithmetic_16");
   row<gate, 1000000>("gate_1e6");
   row<rows, 256, 1000>("softmax_256x1000");

@@ -2,12 +2,13 @@
 /// @file
 /// Gradients made by `fuse(grad(f))` next to what a careful engineer writes by hand with SIMD registers: the same math functions, the same memory traffic, one pass where one
 /// pass is possible. `x/fused` over `x/hand` is the ratio that matters. Both are kept out of line, and both write to memory they are given.
+#include "functions.hpp"
+
 #include <benchmark/benchmark.h>
+
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <varve/graph/fuse.hpp>
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 namespace k = varve::kernel;
@@ -25,12 +26,7 @@ void fill(A& a, double phase) {
 
 // ---- 3. Rosenbrock: neighbours ------------------------------------------------------------------------------------------------------------------------
 constexpr index_t R = 100;
-constexpr auto rosenbrock = [](auto x) {
-  auto a = vv::slice(x, vv::axis<0>, vv::range<1, R>), b = vv::slice(x, vv::axis<0>, vv::range<0, R - 1>);
-  auto r = a - b * b, q = 1.0 - b;
-  return vv::sum(100.0 * r * r + q * q);
-};
-constexpr auto rosenbrock_gradient = vv::fuse(vv::grad(rosenbrock));
+constexpr auto rosenbrock_gradient = vv::fuse(vv::grad(bench::rosenbrock<R>));
 
 KEEP rosenbrock_fused(array<double, R> const& x, array<double, R>& g) { rosenbrock_gradient.into(g)(x); }
 KEEP rosenbrock_hand(array<double, R> const& x, array<double, R>& g) {
@@ -54,16 +50,8 @@ KEEP rosenbrock_hand(array<double, R> const& x, array<double, R>& g) {
 
 // ---- 4. logistic regression, 100 samples of 10 ----------------------------------------------------------------------------------------------------------
 constexpr index_t S = 100, P = 10;
-constexpr auto logistic_sum = [](auto w, auto x, auto y) {
-  auto z = vv::sum(x * w, vv::axis<1>);
-  return vv::sum(vv::log(1.0 + vv::exp(z)) - y * z) / double(S);
-};
-constexpr auto logistic_mm = [](auto w, auto x, auto y) {
-  auto z = vv::mm(x, w);
-  return vv::sum(vv::log(1.0 + vv::exp(z)) - y * z) / double(S);
-};
-constexpr auto logistic_sum_gradient = vv::fuse(vv::grad(logistic_sum));
-constexpr auto logistic_mm_gradient = vv::fuse(vv::grad(logistic_mm));
+constexpr auto logistic_sum_gradient = vv::fuse(vv::grad(bench::logistic_sum<S>));
+constexpr auto logistic_mm_gradient = vv::fuse(vv::grad(bench::logistic_mm<S>));
 
 KEEP logistic_sum_fused(array<float, P> const& w, array<float, S, P> const& x, array<float, S> const& y, array<float, P>& g) { logistic_sum_gradient.into(g)(w, x, y); }
 KEEP logistic_mm_fused(array<float, P, 1> const& w, array<float, S, P> const& x, array<float, S, 1> const& y, array<float, P, 1>& g) { logistic_mm_gradient.into(g)(w, x, y); }

@@ -4,13 +4,7 @@
 
 // ---- 5. a small network ---------------------------------------------------------------------------------------------------------------------------------
 constexpr index_t batch_size = 16, inputs = 16, hidden = 32;
-constexpr auto mlp = [](auto W1, auto b1, auto W2, auto b2, auto W3, auto b3, auto x, auto y) {
-  auto h1 = vv::tanh(vv::mm(x, W1) + b1);
-  auto h2 = vv::tanh(vv::mm(h1, W2) + b2);
-  auto d = vv::mm(h2, W3) + b3 - y;
-  return vv::sum(d * d) / double(batch_size);
-};
-constexpr auto mlp_gradient = vv::fuse(vv::grad<0, 1, 2, 3, 4, 5>(mlp));
+constexpr auto mlp_gradient = vv::fuse(vv::grad<0, 1, 2, 3, 4, 5>(bench::mlp<batch_size>));
 
 struct mlp_gradients {
   alignas(64) array<float, inputs, hidden> W1;

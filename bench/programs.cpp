@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 // Whole programs: fused gradients beside gradients written by hand.
+#include "functions.hpp"
+
 #include <benchmark/benchmark.h>
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 
 // ---- 1e4 steps of the Lorenz system by Runge-Kutta of order four: the gradient of the last x with respect to the initial state and the three parameters
 namespace {
 constexpr vv::index_t steps = 10000;
-constexpr double dt = 1e-3;
-
-constexpr auto lorenz = [](auto const& x, auto const& y, auto const& z, auto const& sigma, auto const& rho, auto const& beta) {
-  return std::tuple(sigma * (y - x), x * (rho - z) - y, x * y - beta * z);
-};
-constexpr auto runge_kutta = [](auto const& state, auto const& sigma, auto const& rho, auto const& beta) {
-  auto const [x, y, z] = state;
-  auto const [a1, b1, c1] = lorenz(x, y, z, sigma, rho, beta);
-  auto const [a2, b2, c2] = lorenz(x + dt / 2 * a1, y + dt / 2 * b1, z + dt / 2 * c1, sigma, rho, beta);
-  auto const [a3, b3, c3] = lorenz(x + dt / 2 * a2, y + dt / 2 * b2, z + dt / 2 * c2, sigma, rho, beta);
-  auto const [a4, b4, c4] = lorenz(x + dt * a3, y + dt * b3, z + dt * c3, sigma, rho, beta);
-  auto const next = std::tuple(x + dt / 6 * (a1 + 2.0 * a2 + 2.0 * a3 + a4), y + dt / 6 * (b1 + 2.0 * b2 + 2.0 * b3 + b4), z + dt / 6 * (c1 + 2.0 * c2 + 2.0 * c3 + c4));
-  return std::pair(next, vv::none);
-};
-template <vv::index_t Segment>
-constexpr auto last_x = [](auto x, auto y, auto z, auto sigma, auto rho, auto beta) {
-  return std::get<0>(vv::scan<0, Segment>(vv::closure(runge_kutta, sigma, rho, beta), std::tuple(x, y, z), vv::steps<steps>).first);
-};
+constexpr double dt = bench::lorenz_step;
 
 struct vector {
   double x, y, z;
@@ -77,14 +61,18 @@ void lorenz_hand(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(by_hand({start, 1, 1}, {10, 28, 8.0 / 3}));
 }
 template <vv::index_t Segment>
+[[gnu::noinline]] gradient by_fuse(vector u, parameters p) {
+  constexpr auto f = vv::fuse(vv::grad<0, 1, 2, 3, 4, 5>(bench::last_x<steps, Segment>));
+  gradient r;
+  f.into(r.state.x, r.state.y, r.state.z, r.of.sigma, r.of.rho, r.of.beta)(u.x, u.y, u.z, p.sigma, p.rho, p.beta);
+  return r;
+}
+template <vv::index_t Segment>
 void lorenz_fused(benchmark::State& state) {
-  constexpr auto f = vv::fuse(vv::grad<0, 1, 2, 3, 4, 5>(last_x<Segment>));
-  gradient const expected = by_hand({start, 1, 1}, {10, 28, 8.0 / 3});
-  if (std::abs(std::get<3>(f(start, 1.0, 1.0, 10.0, 28.0, 8.0 / 3)) / expected.of.sigma - 1) > 1e-9) state.SkipWithError("another gradient than by hand");
-  for (auto _ : state) {
-    auto g = f(start, 1.0, 1.0, 10.0, 28.0, 8.0 / 3);
-    benchmark::DoNotOptimize(g);
-  }
+  vector const at{start, 1, 1};
+  parameters const p{10, 28, 8.0 / 3};
+  if (std::abs(by_fuse<Segment>(at, p).of.sigma / by_hand(at, p).of.sigma - 1) > 1e-9) state.SkipWithError("another gradient than by hand");
+  for (auto _ : state) benchmark::DoNotOptimize(by_fuse<Segment>(at, p));
 }
 } // namespace
 

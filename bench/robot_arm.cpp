@@ -2,70 +2,19 @@
 /// @file
 /// Forward kinematics of an arm of seven joints and its Jacobian: the position of the tool with respect to all angles, time per configuration. Blocks hold 64 configurations, number by
 /// number. By hand: the geometric Jacobian, whose columns are cross products of each joint's axis with the way from the joint to the tool.
+#include "functions.hpp"
 #include "measure.hpp"
-
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 namespace k = varve::kernel;
 using vv::array, vv::index_t;
 
 namespace {
-constexpr index_t joints = 7, block_size = 64;
-/// Every joint turns around its z axis; then comes a link along z, and a quarter turn around x by `quarter` (-1, 0 or 1), as in arms with seven joints of their kind.
-struct link {
-  double length;
-  int quarter;
-};
-constexpr link links[joints] = {{0.34, -1}, {0, 1}, {0.4, 1}, {0, -1}, {0.4, -1}, {0, 1}, {0.126, 0}};
-constexpr double offset = 0.08; // of the tool, along x of the last link
-
-template <class X, class Y = X, class Z = X>
-struct point {
-  X x;
-  Y y;
-  Z z;
-};
-template <class X, class Y, class Z>
-point(X, Y, Z) -> point<X, Y, Z>;
-/// The place of a point of link `Joint` as seen from the base.
-template <int Joint>
-constexpr auto from_base(auto const& angles, auto const& p) {
-  constexpr link l = links[Joint];
-  auto const turned = [&] { // around x, then along z
-    if constexpr (l.quarter == 0) return point{p.x, p.y, p.z + l.length};
-    else if constexpr (l.quarter > 0) return point{p.x, -p.z, p.y + l.length};
-    else return point{p.x, p.z, l.length - p.y};
-  }();
-  auto const& angle = std::get<Joint>(angles);
-  auto const c = vv::cos(angle), s = vv::sin(angle);
-  point const r{c * turned.x - s * turned.y, s * turned.x + c * turned.y, turned.z};
-  if constexpr (Joint == 0) return r;
-  else return from_base<Joint - 1>(angles, r);
-}
-constexpr auto tool = [](auto const&... angles) {
-  auto const& angle = std::get<joints - 1>(std::tie(angles...));
-  auto const along = links[joints - 1].length;
-  return from_base<joints - 2>(std::tie(angles...), point{vv::cos(angle) * offset, vv::sin(angle) * offset, along});
-};
-constexpr auto on_array = [](auto const& f, auto const& angles) {
-  return [&]<index_t... K>(std::integer_sequence<index_t, K...>) { return f(vv::select(angles, vv::axis<0>, vv::axis<K>)...); }(std::make_integer_sequence<index_t, joints>{});
-};
-constexpr auto tool_of_array = [](auto angles) {
-  auto const p = on_array(tool, angles);
-  return vv::stack(std::tuple{p.x, p.y, p.z}, vv::axis<0>);
-};
-/// One row after the other: the gradient of each coordinate.
-constexpr auto rows = [](auto angles) {
-  auto const row = [&](auto coordinate) {
-    auto const f = [coordinate](auto const&... q) { return coordinate(tool(q...)); };
-    return vv::stack(on_array(vv::grad<0, 1, 2, 3, 4, 5, 6>(f), angles), vv::axis<0>);
-  };
-  return vv::stack(std::tuple{row([](auto const& p) { return p.x; }), row([](auto const& p) { return p.y; }), row([](auto const& p) { return p.z; })}, vv::axis<0>);
-};
-constexpr auto jacobian = vv::fuse(vv::vmap(rows, vv::in_dims<1>, vv::out_dims<-1>));
-constexpr auto jacobian_reverse = vv::fuse(vv::vmap(vv::jacrev(tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
-constexpr auto jacobian_forward = vv::fuse(vv::vmap(vv::jacfwd(tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
+constexpr index_t joints = bench::joints, block_size = 64;
+using bench::links, bench::point;
+constexpr auto jacobian = vv::fuse(vv::vmap(bench::tool_rows, vv::in_dims<1>, vv::out_dims<-1>));
+constexpr auto jacobian_reverse = vv::fuse(vv::vmap(vv::jacrev(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
+constexpr auto jacobian_forward = vv::fuse(vv::vmap(vv::jacfwd(bench::tool_of_array), vv::in_dims<1>, vv::out_dims<-1>));
 
 struct block {
   alignas(64) array<double, joints, block_size> angles;
@@ -97,7 +46,7 @@ KEEP hand(block& b) {
       else if (links[j].quarter > 0) y = z, z = {-v.x, -v.y, -v.z};
       else y = {-z.x, -z.y, -z.z}, z = v;
     }
-    V const o(offset);
+    V const o(bench::tool_offset);
     point<V> const end{k::fma<double>(o, x.x, p.x), k::fma<double>(o, x.y, p.y), k::fma<double>(o, x.z, p.z)};
 #pragma GCC unroll 8
     for (int j = 0; j < joints; ++j) {

@@ -2,9 +2,8 @@
 /// @file
 /// Softmax regression, 100 samples of 64 numbers in 10 classes: the gradient of the mean cross entropy with respect to the weights and the biases.
 #include "blocks.hpp"
+#include "functions.hpp"
 #include "measure.hpp"
-
-#include <varve/varve.hpp>
 
 namespace vv = varve;
 namespace k = varve::kernel;
@@ -13,11 +12,7 @@ using vv::array, vv::index_t;
 namespace {
 constexpr index_t samples = 100, features = 64, classes = 10;
 
-constexpr auto loss = [](auto w, auto b, auto x, auto y) {
-  auto const scores = vv::log_softmax(vv::mm(x, w) + b, vv::axis<1>);
-  return -vv::sum(scores * vv::one_hot(y, vv::ints<classes>{})) / double(samples);
-};
-constexpr auto gradient = vv::fuse(vv::grad<0, 1>(loss));
+constexpr auto gradient = vv::fuse(vv::grad<0, 1>(bench::softmax_regression<samples, classes>));
 
 struct data {
   alignas(64) array<float, features, classes> w;

@@ -12733,22 +12733,27 @@ public:
       T const copy = x; // may lie in this list
       reserve(room_ ? 2 * room_ : 16);
       put(copy);
+    } else if constexpr (plain) {
+      data_[size_++] = x; // not by `put`: each call saved is saved a thousand times in the compiler
     } else {
       put(x);
     }
   }
   constexpr void pop_back() {
     --size_;
-    if constexpr (!plain) std::destroy_at(data_ + size_);
+    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + size_);
   }
   constexpr void clear() {
-    if constexpr (plain) size_ = 0;
+    if constexpr (std::is_trivially_destructible_v<T>) size_ = 0;
     else while (size_) pop_back();
   }
   constexpr void assign(std::size_t n, T const& x) {
     clear();
     reserve(n);
-    while (size_ < n) put(x);
+    if constexpr (plain)
+      while (size_ < n) data_[size_++] = x;
+    else
+      while (size_ < n) put(x);
   }
   constexpr void resize(std::size_t n) {
     while (size_ > n) pop_back();
@@ -16801,17 +16806,19 @@ constexpr known identify(op_handle const& op) {
 
 /// `identify` for every node of a graph, each distinct operator looked up once.
 constexpr list<known> identify(graph const& g) {
-  list<op_handle const*> seen;
-  list<known> what, all;
+  struct entry {
+    op_handle const* op;
+    known what;
+  };
+  list<entry> seen;
+  list<known> all;
   all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) {
-    std::size_t k = 0;
-    while (k < seen.size() && seen[k] != n.op) ++k;
-    if (k == seen.size()) {
-      seen.push_back(n.op);
-      what.push_back(identify(*n.op));
-    }
-    all.push_back(what[k] == known::constant && is_array_constant(n) ? known::data : what[k]);
+  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
+    entry const *k = seen.data(), *const end = k + seen.size();
+    while (k != end && k->op != n.op) ++k;
+    known const what = k != end ? k->what : identify(*n.op);
+    if (k == end) seen.push_back({n.op, what});
+    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
   }
   return all;
 }
@@ -16930,16 +16937,17 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
-  int node; // of the graph
+  int node;   // of the graph
+  bool apart; // its kernel is called, not inlined
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
-  bool product;
+  bool product, minus;
   /// The buffer already holds a partial result.
   bool accumulate;
   int a, b;
@@ -16947,7 +16955,7 @@ struct sink {
   /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
   int level;
 };
-inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
+inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
 enum class lane : unsigned char { f32, f64, wide };
@@ -17064,9 +17072,10 @@ private:
 
 } // namespace varve::loop
 
-// ---- varve/graph/block_body.hpp
+// ---- varve/graph/block_program.hpp
 /// @file
-/// A loop nest of a program made ready to run block by block: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache.
+/// A planned graph as tables that `block_run.hpp` walks through: what the compiler's loops do element by element, kernels do here on blocks that stay in the first cache. All of it is
+/// plain data, made by `block_plan.hpp` at run time or by the compiler; kernels are numbers until the tables are linked.
 namespace varve::loop {
 
 /// How the addresses of an access go through one block.
@@ -17082,65 +17091,2101 @@ struct block_access {
   bool once;
 };
 
-/// Where the elements of one block of a value are.
-struct block_value {
-  enum class place : unsigned char { memory, scratch, constant } where;
-  dtype type;
-  int access = -1;   // memory: where it is read from, or written to; scratch: where it is copied from
-  index_t byte = 0;  // in the scratch memory or among the constants, per element of a block
-  double number = 0; // of a constant
+/// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte` bytes in per element of a block.
+struct block_place {
+  int access;
+  int byte;
 };
 
-/// One kernel call per block, or the copying of elements that do not follow one another (`copy`), or an affine function of the loop indices (`index`).
+/// One kernel call per block; or the copying of elements that do not follow one another (`copy`), an affine function of the loop indices (`index`), or a number (`fill`).
 struct block_step {
-  enum class kind : unsigned char { call, copy, index } what;
-  kernel::loop f;
-  int out;
+  enum class kind : unsigned char { call, copy, index, fill } what;
+  dtype type;
+  /// The first block is all there is to do.
+  bool once;
+  int kernel; // of `call`
+  int out;    // places
   int access; // of `copy` and `index`
   int count;
   int in[4];
+  double value; // of `fill`
 };
 
-/// What is left behind of a block: written by the step that computes it (`value` is -1), stored, or folded into memory.
+/// What is left behind of a block: written by the step that computes it (`from` is -1), stored, or folded into memory.
 struct block_sink {
   sink_kind kind;
-  int value;
-  int access;
   bool clear; // the memory holds nothing yet
-  kernel::detail::reducer fold;
+  int from;   // a place
+  int itemsize;
+  int access;
+  int fold;
 };
 
 /// Loops, outermost first; the loops from `tile` inwards make up one block, `chunk` rounds of the outermost of them at a time.
 struct block_body {
-  int rank = 0, tile = 0;
-  index_t extent[max_rank]{};
-  index_t chunk = 1, inner = 1; // `inner`: elements in one round
-  index_t block = 0;            // elements that a block has room for
-  index_t scratch = 0;          // bytes, with the table of addresses in front
-  std::vector<block_access> accesses;
-  std::vector<block_value> values;
-  std::vector<block_step> steps;
-  std::vector<block_sink> sinks;
-  tensor constants; // blocks of equal elements
+  int rank, tile;
+  index_t extent[max_rank];
+  index_t chunk, inner; // `inner`: elements in one round
+  index_t block;        // elements that a block has room for
+  index_t scratch;      // bytes, with the table of addresses in front
+  int access_first;
+  int place_first, memory_count, place_count; // those in memory come first
+  int step_first, step_count;
+  int sink_first, sink_count;
 };
 
-/// Calls `f(first element in the block, address relative to the block's, elements)` for each row of a block of `chunk` rounds.
-template <class F>
-void for_each_row(block_body const& b, index_t chunk, block_access const& a, F const& f) {
-  int const last = b.rank - 1;
-  auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
-  index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
-  index_t i[max_rank]{}, at = 0;
-  for (index_t k = 0; k < rows; ++k) {
-    f(k * row, at, row);
-    for (int l = last - 1; l >= b.tile; --l) {
-      at += a.stride[l];
-      if (++i[l] < extent(l)) break;
-      at -= a.stride[l] * i[l];
-      i[l] = 0;
+/// A call with loops of its own.
+struct block_call {
+  call_info info;
+  int callee;
+};
+
+/// A function of the graph: its buffers, its stages, and bytes of memory, those of the functions it calls included. Its number is that of its region.
+struct block_function {
+  int buffer_first, buffer_count;
+  int stage_first, stage_count;
+  index_t workspace;
+  index_t addresses; // bytes: of buffers, and what is handed to functions
+  index_t memory;
+};
+
+/// What a block is combined by, besides operators.
+enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
+
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`.
+struct kernel_key {
+  enum class kind : unsigned char { op, arithmetic, convert } what;
+  block_op arithmetic;
+  dtype type, from;
+  op_handle const* op;
+};
+/// Names how blocks of dtype `type` are folded into memory.
+struct fold_key {
+  sink_kind kind;
+  dtype type;
+};
+/// Names what executes a call: results of `type`, where it matters with indices or operands of `other`.
+struct callee_key {
+  known what;
+  dtype type, other;
+  op_handle const* op;
+};
+
+/// The names that linking turns into pointers, each once.
+struct block_keys {
+  list<kernel_key> kernels;
+  list<fold_key> folds;
+  list<callee_key> callees;
+};
+
+/// The tables while they are being made.
+struct block_program {
+  list<buffer> buffers;
+  list<int> slots;
+  list<stage> stages;
+  list<block_call> calls;
+  list<block_body> bodies;
+  list<block_access> accesses;
+  list<block_place> places;
+  list<block_step> steps;
+  list<block_sink> sinks;
+  list<block_function> functions;
+  list<unsigned char> constants;
+  list<meta> arguments, results;
+  block_keys keys;
+  bool writes_arguments = false; // and was not planned
+};
+
+/// How calls of one kind are executed; `table` is for those that only tensors know.
+struct block_callee {
+  void (*run)(block_callee const&, call_info const&, std::byte* const* in, std::byte* out);
+  void const* table;
+};
+
+/// Linked tables of either form, to run.
+struct block_view {
+  buffer const* buffers;
+  int const* slots;
+  stage const* stages;
+  block_call const* calls;
+  block_body const* bodies;
+  block_access const* accesses;
+  block_place const* places;
+  block_step const* steps;
+  block_sink const* sinks;
+  block_function const* functions;
+  unsigned char const* constants;
+  kernel::loop const* kernels;
+  kernel::detail::reducer const* folds;
+  block_callee const* callees;
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_plan.hpp
+namespace varve::loop {
+
+/// An operator as a kernel over blocks: operands are converted to `computes`, the result has `gives`.
+struct block_operation {
+  int kernel;
+  dtype computes, gives;
+};
+
+/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
+template <class Kernels>
+class block_planner {
+public:
+  /// Appends the tables of body `b` to `r`.
+  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r) {
+    block_planner first(p, b, kernels, r, most_elements);
+    first.build();
+    if (first.made.scratch <= most_bytes || first.made.block <= least_elements) return first.leave_tables();
+    index_t room = most_elements; // as many elements as the first cache has room for
+    while (room > least_elements && first.bytes_for(room) > most_bytes) room /= 2;
+    block_planner again(p, b, kernels, r, room);
+    again.build();
+    again.leave_tables();
+  }
+
+private:
+  static constexpr index_t most_elements = 512, least_elements = 64, most_bytes = 16384;
+  static constexpr int few_constants = 8;
+  /// One block of a value while it is not known where it will be.
+  struct block_value {
+    dtype type;
+    int access;    // >= 0: read from or written to memory
+    bool lasts;    // made in the first block and kept for all
+    bool constant;
+    int last;      // step that uses it last, -1: none
+    int place;
+  };
+  program const& p;
+  body const& b;
+  Kernels& kernels;
+  block_program& r;
+  block_body made{};
+  int order[max_rank]{};
+  index_t slot_bytes = 0;
+  list<int> fixed{}, now{};
+  list<block_access> accesses{};
+  list<block_value> values{};
+  list<block_place> places{};
+  list<block_step> steps{}, kept{};
+  list<block_sink> sinks{};
+
+  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room) : p(program_), b(body_), kernels(kernels_), r(r_) {
+    made.rank = b.rank;
+    for (int l = 0; l < b.rank; ++l) order[l] = l;
+    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
+    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last])
+      for (int l = b.vector; l < last; ++l) std::swap(order[l], order[l + 1]);
+    for (int l = 0; l < b.rank; ++l) made.extent[l] = b.extent[order[l]];
+    if (b.rank == 0) made.rank = 1, made.extent[0] = 1;
+    index_t volume = 1;
+    for (int l = 0; l < made.rank; ++l) volume *= made.extent[l];
+    if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
+    made.tile = made.rank - 1, made.inner = 1;
+    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
+    made.chunk = made.inner ? room / made.inner : 1;
+    if (made.chunk > made.extent[made.tile]) made.chunk = made.extent[made.tile];
+    if (made.chunk < 1) made.chunk = 1;
+    made.block = (made.chunk * made.inner + 15) / 16 * 16;
+  }
+
+  constexpr int access_of(int number) {
+    access const& from = p.accesses[number];
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
+    int l = made.rank - 1;
+    index_t adjacent = 1;
+    for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l) adjacent *= made.extent[l];
+    a.all = l < made.tile;
+    bool repeats = true;
+    for (int k = made.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    a.period = a.all ? made.chunk * made.inner : repeats ? adjacent : 0;
+    for (int k = 0; k <= made.tile; ++k) a.once = a.once && (a.stride[k] == 0 || made.extent[k] == 1);
+    accesses.push_back(a);
+    return static_cast<int>(accesses.size()) - 1;
+  }
+  constexpr int value(dtype t, int access = -1, bool lasts = false, bool constant = false) {
+    values.push_back({t, access, lasts, constant, -1, -1});
+    return static_cast<int>(values.size()) - 1;
+  }
+  constexpr dtype type(int v) const { return values[v].type; }
+  constexpr int number(dtype t, double x) {
+    int const v = value(t, -1, false, true);
+    steps.push_back({block_step::kind::fill, t, false, -1, v, -1, 0, {}, x});
+    return v;
+  }
+  template <class... In>
+  constexpr int call(int kernel, dtype out, In... in) {
+    int const v = value(out);
+    steps.push_back({block_step::kind::call, out, false, kernel, v, -1, static_cast<int>(sizeof...(In)), {in...}, 0});
+    return v;
+  }
+  constexpr int converted(int v, dtype t) { return type(v) == t ? v : call(kernels.convert(t, type(v)), t, v); }
+  constexpr int combined(block_op op, dtype t, int x, int y) {
+    int const a = converted(x, t), c = converted(y, t);
+    return call(kernels.arithmetic(op, t), t, a, c);
+  }
+  /// c + a b, or c - a b; in one rounding where the dtype has it.
+  constexpr int multiplied(block_op op, dtype t, int x, int y, int c) {
+    if (!is_floating(t)) return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
+    int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
+    return call(kernels.arithmetic(op, t), t, a, d, e);
+  }
+  constexpr int slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
+  constexpr int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+
+  constexpr int loaded(step const& s) {
+    int const a = access_of(s.access);
+    return accesses[a].all ? value(s.type, a) : filled(block_step::kind::copy, s.type, a);
+  }
+  constexpr int filled(block_step::kind what, dtype t, int a) {
+    bool const once = what == block_step::kind::copy && accesses[a].once;
+    int const v = value(t, -1, once);
+    steps.push_back({what, t, once, -1, v, a, 0, {}, 0});
+    return v;
+  }
+  constexpr int operation(step const& s) {
+    dtype in[4]{};
+    for (int k = 0; k < s.count && k < 4; ++k) in[k] = type(operand(s, k));
+    block_operation const o = kernels.operation(s, in);
+    block_step out{block_step::kind::call, o.gives, false, o.kernel, -1, -1, s.count, {}, 0};
+    for (int k = 0; k < s.count && k < 4; ++k) out.in[k] = converted(operand(s, k), o.computes);
+    out.out = value(o.gives);
+    steps.push_back(out);
+    return Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_) ? out.out : converted(out.out, s.type);
+  }
+  constexpr int computed(step const& s) {
+    auto chain = [&](block_op op) {
+      int v = converted(operand(s, 0), s.type);
+      for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
+      return v;
+    };
+    switch (s.kind) {
+    case step_kind::none: return s.access < 0 ? -1 : loaded(s);
+    case step_kind::load:
+    case step_kind::records: return loaded(s);
+    case step_kind::constant: return number(s.type, s.value);
+    case step_kind::index: {
+      if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
+      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access)), x = converted(operand(s, 0), dtype::int64);
+      return converted(call(kernels.arithmetic(block_op::equal, dtype::int64), dtype::bool_, x, i), s.type);
+    }
+    case step_kind::convert: return converted(operand(s, 0), s.type);
+    case step_kind::sum: return s.count ? chain(block_op::add) : number(s.type, 0);
+    case step_kind::greatest: return chain(block_op::greatest);
+    case step_kind::least: return chain(block_op::least);
+    case step_kind::dot: {
+      if (s.count == 0) return number(s.type, 0);
+      int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
+      for (int k = 2; k < s.count; k += 2) v = multiplied(block_op::fma, s.type, operand(s, k), operand(s, k + 1), v);
+      return v;
+    }
+    case step_kind::fma:
+    case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
+    default: return operation(s); // op, add, sub, mul, div
     }
   }
+  constexpr void leave(sink const& s) {
+    int const a = access_of(s.access);
+    dtype const t = p.buffers[accesses[a].buffer].type;
+    int v = slot(s.a);
+    if (s.product && s.minus) v = multiplied(block_op::fnma, type(v), v, slot(s.b), number(type(v), 0));
+    else if (s.product) v = combined(block_op::mul, type(v), v, slot(s.b));
+    block_sink out{s.kind, s.kind != sink_kind::store && !s.accumulate, -1, 0, a, -1};
+    if (s.kind == sink_kind::store) {
+      v = converted(v, t);
+      if (block_value& x = values[v]; x.access < 0 && !x.lasts && !x.constant && accesses[a].all) { // written in place
+        x.access = a;
+        return; // nothing is left to do
+      }
+    } else {
+      kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
+      if (kernel::reduced_dtype(k, type(v)) != t) v = converted(v, t);
+      out.fold = kernels.fold(s.kind, type(v));
+    }
+    out.from = v, out.itemsize = itemsize(type(v));
+    sinks.push_back(out);
+  }
+  constexpr void build() {
+    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
+    for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
+    for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
+    allocate();
+  }
+  constexpr index_t header() const { return (static_cast<index_t>(places.size() * sizeof(void*)) + 63) / 64 * 64; }
+  constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
+  constexpr int scratch_place(dtype t) {
+    places.push_back({-1, static_cast<int>(slot_bytes)});
+    slot_bytes += itemsize(t);
+    return static_cast<int>(places.size()) - 1;
+  }
+  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
+  constexpr void allocate() {
+    int const forever = static_cast<int>(steps.size());
+    block_value* const all = values.data();
+    for (block_sink const& s : sinks) all[s.from].last = forever;
+    int constants = 0;
+    for (int k = forever - 1; k >= 0; --k) {
+      block_step const& s = steps[k];
+      if (block_value& v = all[s.out]; v.access >= 0) v.last = forever; // written in place
+      if (all[s.out].last < 0) continue;
+      constants += s.what == block_step::kind::fill;
+      for (int q = 0; q < s.count; ++q)
+        if (int& l = all[s.in[q]].last; l < k) l = k;
+    }
+    for (block_value& v : values)
+      if (v.access >= 0 && v.last >= 0) {
+        v.place = static_cast<int>(places.size());
+        places.push_back({v.access, 0});
+      }
+    made.memory_count = static_cast<int>(places.size());
+    list<int> unused[9]{};
+    for (int k = 0; k < forever; ++k) {
+      block_step s = steps[k];
+      block_value& out = all[s.out];
+      if (out.last < 0) continue;
+      if (s.what == block_step::kind::fill && constants <= few_constants) s.once = out.lasts = true;
+      for (int q = 0; q < s.count; ++q) {
+        block_value& v = all[s.in[q]];
+        if (v.access < 0 && v.last == k && !v.lasts) unused[itemsize(v.type)].push_back(v.place), v.last = forever; // once, also where it is two operands
+        s.in[q] = v.place;
+      }
+      if (out.access < 0) {
+        list<int>& free = unused[itemsize(out.type)];
+        if (free.empty() || out.lasts) out.place = scratch_place(out.type);
+        else out.place = free.back(), free.pop_back();
+      }
+      s.out = out.place;
+      kept.push_back(s);
+    }
+    for (block_sink& s : sinks) s.from = all[s.from].place;
+    made.scratch = bytes_for(made.block);
+  }
+  template <class T>
+  static constexpr int append(list<T>& to, list<T> const& from) {
+    int const first = static_cast<int>(to.size());
+    for (T const& x : from) to.push_back(x);
+    return first;
+  }
+  constexpr void leave_tables() {
+    made.access_first = append(r.accesses, accesses);
+    made.place_first = append(r.places, places), made.place_count = static_cast<int>(places.size());
+    made.step_first = append(r.steps, kept), made.step_count = static_cast<int>(kept.size());
+    made.sink_first = append(r.sinks, sinks), made.sink_count = static_cast<int>(sinks.size());
+    r.bodies.push_back(made);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/arena.hpp
+namespace varve::loop {
+
+/// The stages during which a buffer holds something, and its place.
+struct life {
+  int from = -1, to = -1;
+  index_t begin = 0, end = 0;
+};
+/// When the buffers of a program live.
+constexpr list<life> lifetimes(program const& p) {
+  list<life> lives(p.buffers.size(), life{});
+  auto touch = [&](int b, int s) {
+    if (b < 0) return;
+    life& l = lives[static_cast<std::size_t>(b)];
+    if (l.from < 0) l.from = s;
+    l.to = s;
+  };
+  for (std::size_t s = 0; s < p.stages.size(); ++s) {
+    stage const& st = p.stages[s];
+    int const now = static_cast<int>(s);
+    touch(st.out, now);
+    if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
+      call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
+      int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
+      touch(st.in[0], now);
+      for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
+      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
+      continue;
+    }
+    for (int b : st.in) touch(b, now);
+    if (st.kind != stage_kind::loops) continue;
+    body const& b = p.bodies[static_cast<std::size_t>(st.number)];
+    for (int part = 0; part < 2; ++part) {
+      int const first = part ? b.step_first : b.fixed_first, count = part ? b.step_count : b.fixed_count;
+      for (int k = first; k < first + count; ++k)
+        if (int const a = p.steps[static_cast<std::size_t>(k)].access; a >= 0) touch(p.accesses[static_cast<std::size_t>(a)].buffer, now);
+    }
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+      touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
+  }
+  return lives;
 }
+
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
+constexpr void place_in_arena(program& p) {
+  list<life> lives = lifetimes(p);
+  p.workspace = 0;
+  list<int> placed; // by address: the lowest gap is found in one pass
+  placed.reserve(p.buffers.size());
+  int before = -1; // the buffer placed last
+  std::ptrdiff_t place_of_before = 0;
+  index_t unit_before = 0;
+  life* const all = lives.data();
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer& b = p.buffers[k];
+    life& mine = all[k];
+    if (b.where != place::arena || mine.from < 0) continue;
+    index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
+    index_t begin = 0;
+    int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
+    int const* o = placed.data();
+    if (before >= 0 && all[before].from == from && all[before].to == to && bytes >= all[before].end - all[before].begin && unit == unit_before) { // one as long-lived found no gap below
+      begin = (all[before].end + unit - 1) / unit * unit;
+      o += place_of_before + 1;
+    }
+    for (; o != last && all[*o].begin < begin + bytes; ++o) {
+      life const& other = all[*o];
+      if (other.end > begin && other.from <= to && from <= other.to) begin = (other.end + unit - 1) / unit * unit;
+    }
+    mine.begin = b.number = begin, mine.end = begin + bytes;
+    if (mine.end > p.workspace) p.workspace = mine.end;
+    auto at = static_cast<std::ptrdiff_t>(placed.size());
+    placed.push_back(static_cast<int>(k));
+    for (; at > 0 && all[placed[at - 1]].begin > begin; --at) placed[at] = placed[at - 1];
+    placed[at] = static_cast<int>(k);
+    before = static_cast<int>(k), place_of_before = at, unit_before = unit;
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/unfold.hpp
+/// @file
+/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here, and
+/// `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain shift or zero.
+namespace varve::loop {
+
+/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
+struct axis_index {
+  int dim;
+  index_t offset, coef;
+  friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
+};
+
+/// One node at one index map.
+struct instance {
+  enum class form : unsigned char { value, alias, zero, load } as;
+  int node;
+  int map;  // first axis_index
+  int next; // further instance of the node
+  int args, count;
+};
+
+/// Part of an iteration space.
+struct box {
+  index_t lo[max_rank]{}, hi[max_rank]{};
+};
+
+/// Sizes without the ones: what an iteration space is.
+constexpr dims squeeze(dims const& s) {
+  dims r;
+  for (int k = 0; k < s.n; ++k)
+    if (s.v[k] != 1) r.push_back(s.v[k]);
+  return r;
+}
+
+/// What unfolding asks of the planner: nodes whose values are found in memory.
+struct facts {
+  graph const& g;
+  list<known> const& what;
+  list<char> const& stored;     // the node has a buffer
+  list<char> const& opaque;     // the node is never computed in a loop
+  list<int> const& group;       // of a stored node
+};
+
+struct unfolding {
+  facts const& f;
+  int group;      // stored nodes of this group are computed, not loaded
+  bool explore;   // follow all branches, without boxes
+  int self = -1;  // while exploring: the root itself
+  box range{};
+  list<int> head{};
+  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
+  list<axis_index> maps{};
+  list<instance> all{};
+  list<int> args{};
+  int highest = -1;
+  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
+  int cut_dim = -1; // set when the box must be split at cut_at
+  index_t cut_at = 0;
+
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {}
+
+  constexpr void clear() {
+    int* const heads = head.data();
+    std::uint64_t *const bits = near.data(), *const words = far.data();
+    for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
+    maps.clear(), all.clear(), args.clear();
+    highest = cut_dim = -1;
+  }
+  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and not what the graph has.
+  constexpr int below(int n) const {
+    std::uint64_t const* const bits = near.data();
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1)) return k * 64 + 63 - __builtin_clzll(here);
+    std::uint64_t const* const words = far.data();
+    int w = k / 64;
+    std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
+    while (!some && w > 0) some = words[--w];
+    if (!some) return -1;
+    k = w * 64 + 63 - __builtin_clzll(some);
+    return k * 64 + 63 - __builtin_clzll(bits[k]);
+  }
+  constexpr int above(int n) const {
+    std::uint64_t const* const bits = near.data();
+    if (++n > highest) return n;
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
+    std::uint64_t const* const words = far.data();
+    int const last = highest / 4096;
+    int w = k / 64;
+    std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
+    while (!some && w < last) some = words[++w];
+    if (!some) return highest + 1;
+    k = w * 64 + __builtin_ctzll(some);
+    return k * 64 + __builtin_ctzll(bits[k]);
+  }
+  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+
+  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
+  constexpr int demand(int n, axis_index const* m) {
+    dims const& s = f.g.nodes.data()[n].out.sizes;
+    axis_index mine[max_rank];
+    for (int k = 0; k < s.n; ++k)
+      if (s.v[k] != 1) mine[k] = m[k];
+      else mine[k] = {-1, 0, 0};
+    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
+      axis_index const* const at = maps.data() + known_ones[i].map;
+      bool same = true;
+      for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
+      if (same) return i;
+    }
+    int const id = static_cast<int>(all.size());
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
+    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
+    head.data()[n] = id, near.data()[n / 64] |= std::uint64_t{1} << n % 64, far.data()[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
+    if (n > highest) highest = n;
+    return id;
+  }
+  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
+  static constexpr void identity(dims const& s, axis_index* m) {
+    int d = 0;
+    for (int k = 0; k < s.n; ++k) {
+      if (s.v[k] != 1) m[k] = {d++, 0, 1};
+      else m[k] = {-1, 0, 0};
+    }
+  }
+  constexpr bool is_identity(instance const& i, dims const& space) const {
+    dims const& s = sizes(i.node);
+    if (!(squeeze(s) == space)) return false;
+    axis_index m[max_rank]{};
+    identity(s, m);
+    for (int k = 0; k < s.n; ++k)
+      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
+    return true;
+  }
+  constexpr bool is_leaf(int n) const {
+    auto const k = static_cast<std::size_t>(n);
+    if (is_given(f.what[k]) || f.opaque[k]) return true;
+    return f.stored[k] && (explore ? n != self : f.group[k] != group);
+  }
+
+  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
+  constexpr void run() {
+    int const* const heads = head.data();
+    for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
+      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
+  }
+
+private:
+  constexpr void operand(int i, int n, axis_index const* m) {
+    int const a = demand(n, m);
+    args.push_back(a);
+    ++all.data()[i].count;
+  }
+  constexpr void expand(int i);
+  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
+  constexpr int inside(axis_index const& x, index_t from, index_t to) {
+    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
+    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
+    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
+    auto decided = [this](bool is, index_t more, index_t less) { return is && (!asked || (asked->push_back(more - less), true)); };
+    if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
+    if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
+    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
+    cut_dim = x.dim;
+    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
+    return -1;
+  }
+};
+
+constexpr void unfolding::expand(int i) {
+  int const n = all.data()[i].node;
+  node const& nd = f.g.nodes.data()[n];
+  int const* const in = f.g.edges.data() + nd.first;
+  auto input = [&](int k) { return in[k]; };
+  axis_index m[max_rank], o[max_rank];
+  axis_index const* const mine = maps.data() + all.data()[i].map;
+  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
+  int const rank = nd.out.sizes.n;
+  all.data()[i].args = static_cast<int>(args.size());
+  auto form = [&](instance::form x) { all.data()[i].as = x; };
+  if (is_leaf(n)) return form(instance::form::load);
+  known const what = f.what[static_cast<std::size_t>(n)];
+  switch (what) {
+  case known::constant:
+  case known::count:
+  case known::arange: return;
+  case known::permute:
+    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  case known::reshape: {
+    dims const& s = sizes(input(0));
+    if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
+    int at = 0;
+    for (int k = 0; k < s.n; ++k) {
+      if (s.v[k] == 1) continue;
+      while (nd.out.sizes.v[at] == 1) ++at;
+      o[k] = m[at++];
+    }
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  }
+  case known::slice: {
+    dims const& a = nd.at[0];
+    for (int k = 0; k < rank; ++k) o[k] = m[k];
+    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
+    o[a[0]].coef *= a[3];
+    operand(i, input(0), o);
+    return form(instance::form::alias);
+  }
+  case known::slice_backward: {
+    dims const& a = nd.at[1];
+    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+    if (in == 0) return form(instance::form::zero);
+    if (in < 0) return;
+    m[a[0]].offset -= a[1];
+    operand(i, input(0), m);
+    return form(instance::form::alias);
+  }
+  case known::cat: {
+    int const axis = static_cast<int>(nd.at[0][0]);
+    index_t at = 0;
+    for (int k = 0; k < nd.count; ++k) {
+      index_t const size = sizes(input(k))[axis];
+      int const within = explore ? 1 : inside(m[axis], at, at + size);
+      if (within < 0) return;
+      if (within) {
+        for (int q = 0; q < rank; ++q) o[q] = m[q];
+        o[axis].offset -= at;
+        operand(i, input(k), o);
+        if (!explore) return form(instance::form::alias);
+      }
+      at += size;
+    }
+    return form(instance::form::alias);
+  }
+  case known::sum:
+  case known::amax:
+  case known::amin: { // few elements: unrolled
+    dims const& s = sizes(input(0));
+    bool const keep = nd.at[1][0] != 0;
+    dims count;
+    int at = 0;
+    int axes[max_rank]{};
+    for (int k = 0; k < s.n; ++k) {
+      if (nd.at[0].contains(k)) {
+        axes[count.n] = k;
+        count.push_back(s.v[k]);
+        at += keep;
+      } else {
+        o[k] = m[at++];
+      }
+    }
+    for (index_t e = 0; e < numel(count); ++e) {
+      index_t r = e;
+      for (int k = count.n - 1; k >= 0; --k) {
+        o[axes[k]] = {-1, r % count[k], 0};
+        r /= count[k];
+      }
+      operand(i, input(0), o);
+    }
+    return;
+  }
+  case known::mm: { // short inner dimension: unrolled
+    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+    dims const& s = sizes(input(0));
+    index_t const inner = s[s.n - (ta ? 2 : 1)];
+    axis_index const row = m[rank - 2], col = m[rank - 1];
+    for (index_t e = 0; e < inner; ++e) {
+      axis_index const c{-1, e, 0};
+      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
+      operand(i, input(0), m);
+      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
+      operand(i, input(1), m);
+    }
+    return;
+  }
+  case known::one_hot: // compares the operand with the last index
+    operand(i, input(0), m);
+    return;
+  default: break;
+  }
+  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
+    dims const& s = sizes(input(k));
+    int const shift = rank - s.n;
+    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
+    operand(i, input(k), o);
+  }
+  if (what == known::expand) form(instance::form::alias);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/role.hpp
+namespace varve::loop {
+
+/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
+enum class role : unsigned char { source, inlined, reduction, product, call };
+
+/// Roles and costs of all nodes of a graph.
+struct role_table {
+  graph const& g;
+  list<known> const& what;
+  list<role> of{};
+  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
+  list<index_t> dense{};  // the part of it that varies with every element
+
+  static constexpr index_t few = 16; // loops up to this length are unrolled
+  /// Cost of one operator without its operands.
+  static constexpr index_t own(known k) {
+    if (k == known::pointwise || k == known::div) return 8;
+    return (k >= known::add && k <= known::cheap) ? 1 : 0;
+  }
+
+  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
+    std::size_t const n = g.nodes.size();
+    of.reserve(n), weight.reserve(n), dense.reserve(n);
+    for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
+  }
+  constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+  constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
+
+  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
+  constexpr bool unrolls(int n) const {
+    if (n < 0) return false;
+    auto const k = static_cast<std::size_t>(n);
+    node const& nd = g.nodes[k];
+    if (of[k] == role::product) {
+      index_t const kept = numel(nd.out.sizes);
+      return kept > 1 && kept <= few && inner(nd) >= 2 * kept;
+    }
+    if (of[k] != role::reduction) return false;
+    dims const& s = sizes(input(nd, 0));
+    index_t const kept = numel(nd.out.sizes), last = s.n - 1;
+    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) && s[static_cast<int>(last)] > 1 &&
+           dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
+  }
+  /// The iteration space of a stored node.
+  constexpr dims space(int n) const {
+    auto const k = static_cast<std::size_t>(n);
+    node const& nd = g.nodes[k];
+    if (of[k] == role::product) {
+      dims const& b = sizes(input(nd, 1));
+      dims const& a = sizes(input(nd, 0));
+      if (unrolls(n)) return squeeze(dims(inner(nd)));
+      return squeeze(numel(a) > numel(b) ? a : b);
+    }
+    if (of[k] != role::reduction) return squeeze(nd.out.sizes);
+    dims const& s = sizes(input(nd, 0));
+    if (!unrolls(n)) return squeeze(s);
+    dims r;
+    for (int d = 0; d < s.n; ++d)
+      if (nd.at[0].contains(d) && s[d] != 1) r.push_back(s[d]);
+    return r;
+  }
+
+private:
+  constexpr index_t inner(node const& nd) const {
+    dims const& a = sizes(input(nd, 0));
+    return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
+  }
+  constexpr void classify(node const& nd, known k) {
+    role r = role::inlined;
+    index_t w = own(k), d = w, times = 1;
+    index_t const size = numel(nd.out.sizes);
+    switch (k) {
+    case known::placeholder:
+    case known::data:
+    case known::constant: r = role::source; break;
+    case known::sum:
+    case known::amax:
+    case known::amin: {
+      index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
+      auto const a = static_cast<std::size_t>(input(nd, 0));
+      if (reduced <= few && dense[a] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
+      else r = role::reduction;
+      break;
+    }
+    case known::mm: {
+      index_t const in = inner(nd);
+      dims const& s = nd.out.sizes;
+      bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
+      if (in == 0 || !is_floating(nd.out.type)) r = role::call;
+      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16)) times = in, w = d = in;
+      else r = vector && s.n == 2 ? role::product : role::call;
+      break;
+    }
+    case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
+    case known::gather:
+    case known::scatter_add:
+    case known::argmax:
+    case known::cond:
+    case known::scan:
+    case known::getitem:
+    case known::other: r = role::call; break;
+    default: break;
+    }
+    if (r == role::inlined)
+      for (int e = 0; e < nd.count; ++e) {
+        auto const o = static_cast<std::size_t>(input(nd, e));
+        if (of[o] != role::inlined) continue;
+        w += weight[o] * times;
+        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times;
+      }
+    else w = d = 0;
+    of.push_back(r);
+    weight.push_back(w < 100000 ? w : 100000);
+    dense.push_back(d < 100000 ? d : 100000);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/root.hpp
+/// @file
+/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
+namespace varve::loop {
+
+/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+struct root {
+  sink_kind kind = sink_kind::store;
+  bool product = false, accumulate = false;
+  int a = -1, b = -1; // instances
+  access at = blank_access;
+};
+
+namespace detail {
+constexpr bool is_integer(dtype t) { return category(t) == 1; }
+
+/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
+/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
+  bool f32 = false, f64 = false, integers = false;
+  auto resolved = [&](int i) {
+    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
+    return i;
+  };
+  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
+  auto needs = [&](int k) {
+    int const i = resolved(k);
+    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
+  };
+  for (std::size_t k = 0; k < u.all.size(); ++k) {
+    instance const& i = u.all[k];
+    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
+    dtype const t = type(static_cast<int>(k));
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    if (i.as != instance::form::value || is_one_hot(i)) continue;
+    integers |= is_integer(t);
+    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
+  }
+  for (root const& r : roots) {
+    needs(r.a);
+    if (r.product) needs(r.b);
+  }
+  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
+}
+
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
+  list<char> r(u.all.size(), 0);
+  auto is = [&](int i, known k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  bool any = false;
+  for (root const& x : roots)
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, known::neg) && is(resolved[u.args[u.all[i].args]], known::mul)) r[i] = 1, any = true;
+  if (!any) return r;
+  for (instance const& i : u.all)
+    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
+  for (root const& x : roots) {
+    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
+    if (x.product) r[resolved[x.b]] = 0;
+  }
+  return r;
+}
+
+/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
+  double cost = steps;
+  for (access const& a : acc)
+    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
+  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
+  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
+}
+} // namespace detail
+
+/// Appends a stage that fills a buffer with the neutral element of a reduction.
+constexpr void fill(program& p, int buffer, sink_kind kind) {
+  stage s = blank_stage;
+  s.kind = stage_kind::fill;
+  s.out = buffer;
+  double const inf = std::numeric_limits<double>::infinity();
+  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
+  p.stages.push_back(s);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/transpose.hpp
+/// @file
+/// Loads of records: arrays whose elements are short rows.
+namespace varve::loop {
+
+/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
+template <class T>
+inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
+
+namespace detail {
+template <class T, int Bytes>
+struct native {
+  typedef T type __attribute__((vector_size(Bytes)));
+};
+/// One vector after the other.
+template <class V, int... I>
+VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
+template <int Bytes>
+VARVE_INLINE auto pieces(float const* p, index_t step) {
+  using V = typename native<float, Bytes>::type;
+  if constexpr (Bytes == 16) {
+    V r;
+    std::memcpy(&r, p, sizeof r);
+    return r;
+#if VARVE_USE_XSIMD && defined(__AVX__)
+  } else if constexpr (Bytes == 32) {
+    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+#endif
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  } else if constexpr (Bytes == 64) {
+    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
+    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
+#endif
+  } else {
+    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
+  }
+}
+/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+template <int High, int Group, class T, class V, int... I>
+VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
+  constexpr int n = fields_at_once<T>, all = sizeof...(I);
+  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
+}
+} // namespace detail
+
+/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
+template <class T>
+VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
+  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
+  using V = typename detail::native<T, bytes>::type;
+  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
+  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
+  V r[n];
+#pragma GCC unroll 4
+  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
+  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
+  if constexpr (n == 2) {
+    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
+  } else {
+    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
+    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
+    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
+    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/lower.hpp
+/// @file
+/// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
+namespace varve::loop {
+
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
+constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
+  graph const& g = u.f.g;
+  // Plain pointers: each call saved is saved a thousand times in the compiler.
+  instance const* const all = u.all.data();
+  axis_index const* const maps = u.maps.data();
+  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
+  node const* const nodes = g.nodes.data();
+  known const* const what_of = u.f.what.data();
+  int const count = static_cast<int>(u.all.size());
+  body b = blank_body;
+  b.type = detail::lanes_for(u, roots);
+
+  // Affine addresses over the iteration space: loads first, then sinks.
+  list<access> acc;
+  list<int> access_numbers(static_cast<std::size_t>(count), -1);
+  int* const access_of = access_numbers.data();
+  int steps = 0;
+  for (int i = 0; i < count; ++i) {
+    instance const& in = all[i];
+    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
+    bool const index = what == known::arange || what == known::one_hot || what == known::count;
+    if (in.as == instance::form::value && !index) {
+      steps += 1;
+      continue;
+    }
+    access a = blank_access;
+    dims const stride = contiguous_strides(nd.out.sizes);
+    for (int k = 0; k < nd.out.sizes.n; ++k) {
+      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
+      axis_index const& x = maps[in.map + k];
+      index_t const s = index ? 1 : stride[k];
+      a.offset += x.offset * s;
+      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
+    }
+    if (what == known::count) a.offset = nd.at[0][0];
+    if (!index) {
+      int from = in.node;
+      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
+      a.buffer = buffer_of_[from];
+    }
+    access_of[i] = static_cast<int>(acc.size());
+    acc.push_back(a);
+  }
+  int const first_sink = static_cast<int>(acc.size());
+  for (root const& r : roots) acc.push_back(r.at);
+  for (access& a : acc)
+    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
+
+  // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
+  for (int d = 0; d < rank; ++d) {
+    index_t const n = u.range.hi[d] - u.range.lo[d];
+    if (n == 1) continue;
+    int const l = b.rank;
+    bool merge = l > 0;
+    for (access const& a : acc) merge = merge && a.stride[l - 1] == n * a.stride[d];
+    if (merge) {
+      for (access& a : acc) a.stride[l - 1] = a.stride[d];
+      b.extent[l - 1] *= n;
+    } else {
+      for (access& a : acc) a.stride[l] = a.stride[d];
+      b.extent[l] = n;
+      ++b.rank;
+    }
+  }
+  for (access& a : acc)
+    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
+
+  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
+  index_t volume = 1;
+  for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
+  int order[max_rank]{}, placed = 0;
+  bool reduces = false;
+  for (root const& r : roots) reduces |= r.kind != sink_kind::store;
+  auto kept = [&](int d) {
+    for (std::size_t r = 0; r < roots.size(); ++r)
+      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0) return false;
+    return true;
+  };
+  bool const reorder = reduces && volume <= 16384;
+  for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
+    for (int d = 0; d < b.rank; ++d)
+      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
+  {
+    list<access> const old = acc;
+    body const before = b;
+    for (int l = 0; l < b.rank; ++l) {
+      b.extent[l] = before.extent[order[l]];
+      for (std::size_t k = 0; k < acc.size(); ++k) acc[k].stride[l] = old[k].stride[order[l]];
+    }
+  }
+  if (b.type != lane::wide && b.rank > 0) {
+    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+    double best = 1e300;
+    for (int d = b.rank - 1; d >= 0; --d) {
+      double const c = detail::vector_cost(b, acc, d, steps, lanes);
+      if (c < best) best = c, b.vector = d;
+    }
+    if (lanes == 1) b.vector = -1;
+    int sums = 0;
+    for (root const& r : roots) sums += r.kind != sink_kind::store;
+    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
+    b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
+  }
+  int const inner = b.rank - 1;
+
+  // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
+  list<int> by_node(static_cast<std::size_t>(count), 0);
+  {
+    std::size_t k = 0;
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n))
+      for (int i = head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
+  }
+  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
+  int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
+  list<char> exact(static_cast<std::size_t>(count), 0);
+  char* const rounded = exact.data(); // used by more than additions: the product itself is needed
+  for (int i : by_node) {
+    instance const& in = all[i];
+    resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
+  }
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
+  auto sums_products = [&](instance const& in) { // then it is a dot product
+    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
+    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
+    return all_are;
+  };
+  list<char> const negations = detail::subtracted_products(u, roots, resolved, b.vector >= 0); // `acc -= a * b`
+  char const* const negated = negations.data();
+  auto summand = [&](root const& r) { return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a]; };
+  for (int i = 0; i < count; ++i) {
+    instance const& in = all[i];
+    if (in.as != instance::form::value || negated[i]) continue;
+    known const what = what_of[in.node];
+    if (sums_products(in)) continue;
+    for (int k = 0; k < in.count; ++k) {
+      int const a = resolved[args[in.args + k]];
+      int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
+      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
+      if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
+    }
+  }
+  for (root const& r : roots) {
+    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
+    if (r.product) rounded[resolved[r.b]] = 1;
+  }
+  list<step> fixed, varying;
+  int const access_base = static_cast<int>(p.accesses.size());
+  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
+  auto records = [&](int first) {
+    list<int> fields;
+    access const& like = acc[access_of[first]];
+    for (int i = first; i >= 0; i = all[i].next) {
+      access const& a = acc[access_of[i]];
+      bool same = a.buffer == like.buffer;
+      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
+      if (same) fields.push_back(i);
+    }
+    for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
+      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
+    int const n = static_cast<int>(fields.size());
+    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
+    for (int k = 0; k < n; k += at_once) {
+      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
+      for (int q = 0; q < at_once; ++q) {
+        step s = blank_step;
+        s.kind = q ? step_kind::none : step_kind::records;
+        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
+        s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
+        s.slot = static_cast<int>(varying.size());
+        if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
+        varying.push_back(s);
+      }
+    }
+  };
+  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
+  auto vanish = [&](int m) { // a product whose users multiply by themselves
+    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
+  };
+  for (int i : by_node) {
+    instance const& in = all[i];
+    if (in.as == instance::form::alias || step_of[i] >= 0) continue;
+    if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
+      dtype const t = nodes[in.node].out.type;
+      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
+      if (step_of[i] >= 0) continue;
+    }
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
+    step s = blank_step;
+    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
+    s.args = static_cast<int>(p.slots.size());
+    if (in.as == instance::form::zero) s.kind = step_kind::constant;
+    else if (in.as == instance::form::load) s.kind = step_kind::load;
+    else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
+    else if (what == known::arange || what == known::one_hot || what == known::count) s.kind = step_kind::index;
+    else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
+    else if (what == known::sum) s.kind = step_kind::sum;
+    else if (what == known::amax) s.kind = step_kind::greatest;
+    else if (what == known::amin) s.kind = step_kind::least;
+    else if (what == known::mm) s.kind = step_kind::dot;
+    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
+    bool invariant = true;
+    if (int const a = access_of[i]; a >= 0) {
+      s.access = access_base + a;
+      invariant = inner < 0 || acc[a].stride[inner] == 0;
+    }
+    auto take = [&](int a) {
+      p.slots.push_back(a);
+      if (s.count < 3) s.in[s.count] = a;
+      invariant = invariant && a < 0;
+      ++s.count;
+    };
+    if (sums_products(in)) {
+      s.kind = step_kind::dot;
+      for (int k = 0; k < in.count; ++k) {
+        int const m = resolved[args[in.args + k]];
+        take(factor(m, 0)), take(factor(m, 1));
+        vanish(m);
+      }
+    } else if (in.as == instance::form::value) {
+      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
+    }
+    // a * b + c in one instruction, when the product is used in sums only
+    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
+      for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
+        int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
+        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
+        s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
+        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
+        s.count = 3;
+        vanish(m);
+        break;
+      }
+    }
+    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
+      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
+    if (b.rank == 0) invariant = false;
+    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
+    slot[i] = invariant ? ~s.slot : s.slot;
+    step_of[i] = invariant ? -1 : s.slot;
+    (invariant ? fixed : varying).push_back(s);
+  }
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
+  for (root const& r : roots) {
+    if (!multiplies(r)) continue;
+    vanish(summand(r));
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
+  }
+  b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
+  for (step const& s : fixed) p.steps.push_back(s);
+  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
+  for (step const& s : varying) p.steps.push_back(s);
+  b.paired = b.paired && b.step_count <= 128;
+
+  b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
+  for (std::size_t r = 0; r < roots.size(); ++r) {
+    sink s = blank_sink;
+    s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
+    s.a = slot[resolved[roots[r].a]];
+    if (s.product) s.b = slot[resolved[roots[r].b]];
+    else if (multiplies(roots[r])) s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0), s.b = factor(summand(roots[r]), 1);
+    s.access = access_base + first_sink + static_cast<int>(r);
+    if (s.kind != sink_kind::store) {
+      int level = b.rank;
+      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
+      s.level = level < b.rank || b.rank == 0 ? level : -1;
+      bool again = s.level < 0; // an outer loop comes back to the same element
+      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
+      if (again && !s.accumulate) {
+        fill(p, roots[r].at.buffer, s.kind);
+        s.accumulate = true;
+      }
+    }
+    p.sinks.push_back(s);
+  }
+  for (access const& a : acc) p.accesses.push_back(a);
+  stage st = blank_stage;
+  st.number = static_cast<int>(p.bodies.size());
+  p.bodies.push_back(b);
+  p.stages.push_back(st);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/seed.hpp
+namespace varve::loop {
+
+/// A node that a loop computes, or a copy of its value.
+struct member {
+  int node;
+  int copy_to;          // result buffer of a copy, -1 for the node's own
+  index_t offset = 0;   // where the copy begins in it
+  dims strides{};       // and how it goes on, per axis of the node
+};
+
+/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
+constexpr void spread(graph const& g, list<known> const& what, list<int> const& uses, member const& m, list<member>& copies) {
+  node const& nd = g.nodes[m.node];
+  auto operand = [&](int k) { return g.edges[nd.first + k]; };
+  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
+  known const k = what[m.node];
+  if (uses[m.node] == 1 && k == known::cat) {
+    member part = m;
+    for (int e = 0; e < nd.count; ++e) {
+      part.node = operand(e);
+      spread(g, what, uses, part, copies);
+      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
+    }
+  } else if (uses[m.node] == 1 && k == known::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
+    member whole{operand(0), m.copy_to, m.offset, {}};
+    int at = 0;
+    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
+      while (s != 1 && nd.out.sizes[at] == 1) ++at;
+      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
+    }
+    spread(g, what, uses, whole, copies);
+  } else if (uses[m.node] == 1 && k == known::permute) {
+    member whole{operand(0), m.copy_to, m.offset, m.strides};
+    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
+    spread(g, what, uses, whole, copies);
+  } else {
+    copies.push_back(m);
+  }
+}
+
+/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
+constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
+  graph const& g = roles.g;
+  node const& nd = g.nodes[m.node];
+  axis_index map[max_rank]{};
+  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
+  root r;
+  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
+  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
+  r.at.offset = m.offset;
+  if (kind == role::inlined || kind == role::source) {
+    unfolding::identity(nd.out.sizes, map);
+    r.a = u.demand(m.node, map);
+    for (int k = 0; k < nd.out.sizes.n; ++k)
+      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
+    roots.push_back(r);
+    return;
+  }
+  bool const unrolled = roles.unrolls(m.node);
+  int const a = roles.input(nd, 0);
+  dims const& s = g.nodes[a].out.sizes;
+  if (kind == role::product) { // mm with one row or column
+    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
+    int const b = roles.input(nd, 1);
+    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
+    r.kind = sink_kind::sum, r.product = true;
+    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
+    index_t const free = rows > 1 ? rows : cols;
+    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
+      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
+      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
+      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
+      map[0] = ta ? k : row, map[1] = ta ? row : k;
+      r.a = u.demand(a, map);
+      map[0] = tb ? col : k, map[1] = tb ? k : col;
+      r.b = u.demand(b, map);
+      r.at.offset = unrolled ? e : 0;
+      if (f.dim >= 0) r.at.stride[f.dim] = 1;
+      roots.push_back(r);
+    }
+    return;
+  }
+  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
+  bool const keep = nd.at[1][0] != 0;
+  dims stride; // of the result, per axis of the operand
+  for (int k = 0, o = 0; k < s.n; ++k) {
+    bool const reduced = nd.at[0].contains(k);
+    stride.push_back(reduced ? 0 : out[o]);
+    o += !reduced || keep;
+  }
+  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
+  for (index_t e = 0; e < copies_; ++e) {
+    int d = 0;
+    r.at.offset = e;
+    for (int k = 0; k < s.n; ++k) {
+      map[k] = {-1, 0, 0};
+      if (s[k] == 1) continue;
+      bool const reduced = nd.at[0].contains(k);
+      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
+      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
+    }
+    r.a = u.demand(a, map);
+    roots.push_back(r);
+  }
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/plan.hpp
+/// @file
+/// Planning: which values are stored, which loops compute them, in which order.
+namespace varve::loop {
+
+/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
+class planner {
+public:
+  constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
+    std::size_t const n = g.nodes.size();
+    stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
+    for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
+    uses.assign(n, 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
+  }
+  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
+  constexpr program run(bool samples) {
+    results();
+    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
+    for (std::size_t k = 0; k < own; ++k) {
+      if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
+      if (roles.of[k] == role::call)
+        for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
+    }
+    for (int round = 0; round < 12 && !arrange(); ++round) {}
+    for (std::size_t k = 0; k < own; ++k)
+      if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
+    facts const f{g, what, stored, opaque, group};
+    unfolding u(f, -1, false);
+    if (samples) u.asked = &p.asked;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      if (groups[k].call >= 0) call(groups[k].call);
+      else boxes(static_cast<int>(k), u);
+    }
+    place_in_arena(p);
+    return static_cast<program&&>(p);
+  }
+
+private:
+  struct one_group {
+    dims space;
+    int call = -1;
+    list<member> members{};
+  };
+  graph const& g;
+  list<known> what;
+  role_table roles;
+  list<char> stored{}, opaque{};
+  list<int> group{}, buffer_of{}, uses{};
+  list<member> copies{};
+  list<one_group> groups{};
+  program p{};
+
+  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
+  constexpr void store(int n) {
+    if (!is_given(what[n])) stored[n] = 1;
+  }
+  /// The node whose buffer holds the elements of `n`: reshapes are free.
+  constexpr int base(int n) const {
+    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
+    return n;
+  }
+  constexpr int new_buffer(meta const& m, index_t rows) {
+    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
+  constexpr int new_buffer(node const& n, place where, index_t number) {
+    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
+    return static_cast<int>(p.buffers.size()) - 1;
+  }
+  /// The buffer of an array constant.
+  constexpr int constants(node const& n) {
+    auto const first = static_cast<std::ptrdiff_t>(n.value);
+    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
+    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
+    return buffer;
+  }
+  constexpr void results() {
+    region const& r = g.regions[0];
+    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
+    for (int k = 0; k < r.node_count; ++k)
+      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
+    for (int k = 0; k < r.result_count; ++k) {
+      int const n = g.results[r.result_first + k], b = base(n);
+      int const buffer = new_buffer(g.nodes[n], place::result, k);
+      p.results.push_back(g.nodes[n].out);
+      dims const all = contiguous_strides(g.nodes[n].out.sizes);
+      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
+      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
+      else stored[b] = 1, buffer_of[b] = buffer;
+    }
+  }
+  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
+  constexpr bool arrange() {
+    groups.clear();
+    bool stable = true;
+    facts const f{g, what, stored, opaque, group};
+    exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
+    for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
+      if (!stored[k]) continue;
+      if (opaque[k]) {
+        int after = -1;
+        for (int e = 0; e < g.nodes[k].count; ++e) {
+          int const b = base(input(g.nodes[k], e));
+          store(b);
+          if (group[b] > after) after = group[b];
+        }
+        if (what[k] == known::getitem) { // written by its operand
+          group[k] = after;
+          continue;
+        }
+        group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
+        groups.push_back({dims{}, static_cast<int>(k)});
+      } else {
+        stable = join({static_cast<int>(k), -1}, e) && stable;
+      }
+    }
+    for (member const& c : copies) stable = join(c, e) && stable;
+    return stable;
+  }
+  /// What the members of a round share, so that each costs no more than what it needs.
+  struct exploration {
+    unfolding u;
+    list<int> seen;      // the loop that computed a node last
+    list<index_t> again; // cost of what is computed at several indices; zeros between two members
+  };
+  constexpr bool join(member const& m, exploration& shared) {
+    unfolding& u = shared.u;
+    list<int>& seen = shared.seen;
+    list<index_t>& again = shared.again;
+    u.clear();
+    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
+    u.self = m.copy_to < 0 ? m.node : -1;
+    list<root> none;
+    seed(u, roles, buffer_of, m, none);
+    std::size_t const seeds = u.all.size();
+    u.run();
+    int earliest = 0;
+    bool stable = true;
+    for (instance const& i : u.all) {
+      int n = i.node;
+      if (i.as != instance::form::load || is_given(what[n])) continue;
+      bool const linear = !u.is_leaf(n);
+      if (linear) n = base(input(g.nodes[n], 0));
+      if (is_given(what[n])) continue;
+      if (!stored[n]) {
+        stored[n] = 1;
+        stable = false;
+        continue;
+      }
+      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
+      int const after = group[n] + (together ? 0 : 1);
+      if (after > earliest) earliest = after;
+    }
+    int j = earliest;
+    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
+    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
+    list<char> needed(u.all.size(), 0);
+    for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
+    index_t const volume = numel(space);
+    for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
+      int const h = u.head[n];
+      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
+      node const& nd = g.nodes[n];
+      index_t c = role_table::own(what[n]);
+      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
+      again[n] = c;
+    }
+    int const own = m.copy_to < 0 ? m.node : -1;
+    for (int n = u.highest; n >= 0; n = u.below(n)) {
+      int const h = u.head[n];
+      if (h < 0) continue;
+      int maps = 0;
+      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
+      if (!maps) continue;
+      bool keep = false;
+      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange && what[n] != known::count) {
+        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
+        bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
+        seen[n] = j;
+      }
+      if (keep) {
+        stored[n] = 1;
+        stable = false;
+        continue;
+      }
+      for (int i = h; i >= 0; i = u.all[i].next)
+        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
+    }
+    for (instance const& i : u.all) again[i.node] = 0;
+    if (j == static_cast<int>(groups.size())) groups.push_back({space});
+    groups[j].members.push_back(m);
+    if (m.copy_to < 0) group[m.node] = j;
+    return stable;
+  }
+  /// A branch, whose operand 0 is the predicate, or a loop.
+  constexpr void higher_order(int n) {
+    node const& nd = g.nodes[n];
+    region const& r = g.regions[nd.regions_first];
+    bool const loop = what[n] == known::scan;
+    int const first = loop ? 0 : 1;
+    stage s = blank_stage;
+    s.kind = loop ? stage_kind::scan : stage_kind::branch;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
+    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
+    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
+    s.in[1] = static_cast<int>(p.slots.size());
+    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
+    s.in[2] = static_cast<int>(p.slots.size());
+    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
+    for (int m = n + 1; m < g.regions[0].node_count; ++m)
+      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
+        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
+    index_t const carried = loop ? nd.at[0][0] : c.results;
+    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
+      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
+    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
+    p.calls.push_back(c);
+    p.stages.push_back(s);
+  }
+  constexpr void call(int n) {
+    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
+    node const& nd = g.nodes[n];
+    stage s = blank_stage;
+    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
+    s.number = static_cast<int>(p.calls.size());
+    call_info c;
+    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
+    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
+    p.calls.push_back(c);
+    s.out = buffer_of[n];
+    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
+    p.stages.push_back(s);
+  }
+  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
+  constexpr void boxes(int j, unfolding& u) {
+    one_group const& gr = groups[j];
+    u.group = j;
+    list<box> todo(1, box{});
+    for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
+    bool split = false;
+    while (!todo.empty()) {
+      u.clear();
+      u.range = todo.back();
+      todo.pop_back();
+      list<root> roots;
+      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
+      u.run();
+      if (u.cut_dim >= 0) {
+        if (!split)
+          for (root const& r : roots)
+            if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
+        split = true;
+        box left = u.range, right = u.range;
+        if (u.asked) u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
+        left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
+        todo.push_back(right), todo.push_back(left);
+        continue;
+      }
+      for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
+      lower(u, gr.space.n, roots, buffer_of, p);
+    }
+  }
+};
+
+/// The stages that compute region 0 of an (optimized) graph.
+constexpr program plan(graph const& g, bool samples = false) {
+  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
+  return planner(g).run(samples);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_graph.hpp
+namespace varve::loop {
+
+/// Plans a graph and its functions as tables.
+template <class Kernels>
+class block_graph_planner {
+public:
+  static constexpr block_program plan(graph const& g) {
+    block_program r;
+    block_graph_planner planner(r);
+    r.functions.assign(g.regions.size(), block_function{0, 0, 0, -1, 0, 0, 0});
+    for (int k = 0; k < g.regions[0].inputs; ++k) r.arguments.push_back(g.nodes[k].out);
+    planner.function(g, 0);
+    return r;
+  }
+
+private:
+  block_program& r;
+  Kernels kernels;
+
+  constexpr explicit block_graph_planner(block_program& r_) : r(r_), kernels(r_.keys) {}
+
+  static constexpr index_t aligned(index_t bytes) { return (bytes + 63) / 64 * 64; }
+  /// The elements of a constant as bytes.
+  constexpr index_t constant(program const& p, buffer const& b) {
+    while (r.constants.size() % 64) r.constants.push_back(0);
+    auto const first = static_cast<index_t>(r.constants.size());
+    on_dtype(b.type, "fuse", [&]<class T>() {
+      for (index_t e = 0; e < b.elements; ++e)
+        for (unsigned char byte : std::bit_cast<std::array<unsigned char, sizeof(T)>>(static_cast<T>(p.constants[b.number + e]))) r.constants.push_back(byte);
+    });
+    return first;
+  }
+  constexpr int callee(call_info const& c) {
+    callee_key const key{c.what, c.out.type, c.operands > 1 ? c.in[1].type : c.operands > 0 ? c.in[0].type : c.out.type, c.op};
+    for (std::size_t k = 0; k < r.keys.callees.size(); ++k)
+      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other && (o.op == key.op || key.what != known::other)) return static_cast<int>(k);
+    r.keys.callees.push_back(key);
+    return static_cast<int>(r.keys.callees.size()) - 1;
+  }
+  constexpr int slots(program const& p, int from, int count) {
+    int const first = static_cast<int>(r.slots.size());
+    for (int k = 0; k < count; ++k) r.slots.push_back(p.slots[from + k]);
+    return first;
+  }
+  static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
+
+  /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
+  constexpr void function(graph const& g, int number) {
+    program const p = loop::plan(g);
+    if (number == 0) r.results = p.results;
+    block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
+    for (buffer b : p.buffers) {
+      if (b.where == place::constant) b.number = constant(p, b);
+      r.buffers.push_back(b);
+    }
+    index_t hungriest = 0, handed = 0;
+    for (stage s : p.stages) {
+      if (s.kind == stage_kind::loops) {
+        body const& b = p.bodies[s.number];
+        s.number = static_cast<int>(r.bodies.size());
+        block_planner<Kernels>::plan(p, b, kernels, r);
+        hungriest = greater(hungriest, r.bodies.back().scratch);
+      } else if (s.kind != stage_kind::fill) {
+        call_info const& c = p.calls[s.number];
+        s.number = static_cast<int>(r.calls.size());
+        bool const inner = s.kind == stage_kind::branch || s.kind == stage_kind::scan;
+        r.calls.push_back({c, inner ? -1 : callee(c)});
+        if (inner) {
+          int const carried = s.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
+          s.in[1] = slots(p, s.in[1], c.operands), s.in[2] = slots(p, s.in[2], c.results + carried);
+          handed = greater(handed, c.operands + c.results + 2 * carried);
+        }
+      } else {
+        s.number = kernels.fold(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, p.buffers[s.out].type);
+      }
+      r.stages.push_back(s);
+    }
+    r.functions[number] = f; // known from here on
+    for (int k = f.stage_first; k < f.stage_first + f.stage_count; ++k) {
+      stage const s = r.stages[k];
+      if (s.kind != stage_kind::branch && s.kind != stage_kind::scan) continue;
+      call_info const c = r.calls[s.number].info;
+      hungriest = greater(hungriest, called(g, c.region));
+      if (s.kind == stage_kind::branch) hungriest = greater(hungriest, called(g, c.region + 1));
+      if (c.condition >= 0) hungriest = greater(hungriest, called(g, c.condition));
+    }
+    f.addresses = aligned(static_cast<index_t>(sizeof(void*)) * (f.buffer_count + handed));
+    f.memory = f.addresses + aligned(f.workspace) + aligned(hungriest);
+    r.functions[number] = f;
+  }
+  /// Plans a function where it is not planned yet; bytes that it needs.
+  constexpr index_t called(graph const& g, int region) {
+    if (r.functions[region].stage_count < 0) {
+      graph const inner = function_of(g, region);
+      function(inner, region);
+    }
+    return r.functions[region].memory;
+  }
+};
+
+/// The tables of an (optimized) graph and of all functions it calls, not yet linked.
+template <class Kernels>
+constexpr block_program plan_blocks(graph const& g) {
+  return block_graph_planner<Kernels>::plan(g);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_run.hpp
+namespace varve::loop {
+
+/// Fills `n` elements of dtype `t` with a number. (A template only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
+  on_dtype(t, "fuse", [&]<class T>() {
+    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
+  });
+}
+
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes.
+template <class = void>
+class block_runner {
+public:
+  VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    block_runner r{v, b, buffer, scratch};
+    r.start();
+    r.outer(0);
+  }
+
+private:
+  block_view const& v;
+  block_body const& b;
+  std::byte* const* buffer;
+  block_access const* accesses;
+  block_place const* places;
+  block_sink const *sinks, *sinks_end;
+  std::byte** at; // the places in the present block
+  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t chunk = 0;
+  bool first = true;
+
+  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
+      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
+        at(reinterpret_cast<std::byte**>(scratch)) {}
+
+  void start() {
+    auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
+    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
+  }
+  /// Where the present block of an access begins.
+  std::byte* address(block_access const& a) const {
+    index_t p = a.offset;
+    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    return buffer[a.buffer] + p * a.itemsize;
+  }
+  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(kernel::detail::reducer const& fold, block_access const& a, int l, std::byte* p) const {
+    while (l < b.rank && a.stride[l] == 0) ++l;
+    if (l == b.rank) return fold.clear(1, p);
+    int last = b.rank - 1;
+    while (a.stride[last] == 0) --last;
+    if (l == last && a.stride[l] == 1) return fold.clear(b.extent[l], p);
+    for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
+  }
+  void outer(int l) {
+    if (l < b.tile) {
+      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      return;
+    }
+    if (b.inner == 0) return;
+    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
+      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+      block();
+    }
+  }
+  void block() {
+    index_t const n = chunk * b.inner;
+    for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
+    for (block_step const *s = v.steps + b.step_first, *const end = s + b.step_count; s != end; ++s) {
+      if (s->what == block_step::kind::call) {
+        void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
+        v.kernels[s->kernel](static_cast<std::size_t>(n), at[s->out], in);
+      } else if (s->once && !first) {
+        continue;
+      } else if (s->what == block_step::kind::fill) {
+        fill_elements<>(s->type, at[s->out], s->once ? b.block : n, s->value);
+      } else if (s->what == block_step::kind::index) {
+        count(accesses[s->access], s->type, at[s->out]);
+      } else {
+        copy(accesses[s->access], at[s->out], n);
+      }
+    }
+    for (block_sink const* s = sinks; s != sinks_end; ++s) leave(*s, n);
+    first = false;
+  }
+  /// Calls `f(first element in the block, address relative to the block's, elements)` for each row of the block.
+  template <class F>
+  void for_each_row(block_access const& a, F const& f) const {
+    int const last = b.rank - 1;
+    auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
+    index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
+    index_t j[max_rank]{}, p = 0;
+    for (index_t k = 0; k < rows; ++k) {
+      f(k * row, p, row);
+      for (int l = last - 1; l >= b.tile; --l) {
+        p += a.stride[l];
+        if (++j[l] < extent(l)) break;
+        p -= a.stride[l] * j[l];
+        j[l] = 0;
+      }
+    }
+  }
+  /// Brings the elements of a block together.
+  void copy(block_access const& a, std::byte* to, index_t n) const {
+    std::byte const* const from = address(a);
+    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
+    if (a.period > 1) { // what is there is doubled until it is enough
+      index_t have = a.period < n ? a.period : n;
+      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
+      for (index_t more = 0; have < n; have += more) {
+        more = n - have < have ? n - have : have;
+        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
+      }
+      return;
+    }
+    index_t const step = a.stride[b.rank - 1] * a.itemsize;
+    for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize); });
+  }
+  /// The affine function of the loop indices that an access is.
+  void count(block_access const& a, dtype t, std::byte* to) const {
+    index_t start = a.offset;
+    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
+    index_t const step = a.stride[b.rank - 1];
+    on_dtype(t, "fuse", [&]<class T>() {
+      for_each_row(a, [&](index_t element, index_t p, index_t row) {
+        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
+      });
+    });
+  }
+  /// Stores a block, or folds it into memory.
+  void leave(block_sink const& s, index_t n) const {
+    block_access const& a = accesses[s.access];
+    std::byte const* const x = at[s.from];
+    std::byte* const to = address(a);
+    index_t const step = a.stride[b.rank - 1];
+    if (s.kind == sink_kind::store) {
+      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
+      for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize); });
+      return;
+    }
+    kernel::detail::reducer const& fold = v.folds[s.fold];
+    if (a.all) return fold.columns(1, n, n, x, to);
+    if (a.period == 1) return fold.row(n, x, to);
+    if (a.period > 1) return fold.columns(n / a.period, a.period, a.period, x, to);
+    for_each_row(a, [&](index_t element, index_t p, index_t row) {
+      std::byte const* const from = x + element * s.itemsize;
+      std::byte* const here = to + p * a.itemsize;
+      if (step == 0) fold.row(row, from, here);
+      else if (step == 1) fold.columns(1, row, row, from, here);
+      else
+        for (index_t k = 0; k < row; ++k) fold.row(1, from + k * s.itemsize, here + k * step * a.itemsize);
+    });
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_graph_run.hpp
+namespace varve::loop {
+
+/// Runs a function of linked tables on the addresses of its arguments and results. `memory` has room for `function.memory` bytes, begins at a multiple of 64, and is all the memory needed.
+template <class = void>
+class block_graph_runner {
+public:
+  VARVE_NOINLINE static void run(block_view const& v, int number, void const* const* arguments, void* const* results, std::byte* memory) {
+    block_graph_runner{v, v.functions[number], arguments, results, memory}.stages();
+  }
+
+private:
+  block_view const& v;
+  block_function const& f;
+  std::byte **at, **handed; // addresses of buffers, and room for those that functions get
+  std::byte *arena, *scratch;
+
+  block_graph_runner(block_view const& view, block_function const& function, void const* const* arguments, void* const* results, std::byte* memory)
+      : v(view), f(function), at(reinterpret_cast<std::byte**>(memory)), handed(at + f.buffer_count), arena(memory + f.addresses), scratch(arena + (f.workspace + 63) / 64 * 64) {
+    for (int k = 0; k < f.buffer_count; ++k) {
+      buffer const& b = v.buffers[f.buffer_first + k];
+      if (b.where == place::argument) at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
+      else if (b.where == place::result) at[k] = static_cast<std::byte*>(results[b.number]);
+      else if (b.where == place::constant) at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
+      else at[k] = arena + b.number;
+    }
+  }
+  void stages() const {
+    for (stage const *s = v.stages + f.stage_first, *const end = s + f.stage_count; s != end; ++s) {
+      if (s->kind == stage_kind::loops) block_runner<>::run(v, v.bodies[s->number], at, scratch);
+      else if (s->kind == stage_kind::fill) fill(*s);
+      else if (s->kind == stage_kind::branch) branch(*s, v.calls[s->number].info);
+      else if (s->kind == stage_kind::scan) scan(*s, v.calls[s->number].info);
+      else call(*s, v.calls[s->number]);
+    }
+  }
+  buffer const& buffer_of(int k) const { return v.buffers[f.buffer_first + k]; }
+  void fill(stage const& s) const {
+    v.folds[s.number].clear(buffer_of(s.out).elements, at[s.out]); // exact for integers too
+  }
+  void call(stage const& s, block_call const& c) const {
+    std::byte* const in[] = {at[s.in[0] < 0 ? 0 : s.in[0]], at[s.in[1] < 0 ? 0 : s.in[1]], at[s.in[2] < 0 ? 0 : s.in[2]]};
+    block_callee const& callee = v.callees[c.callee];
+    callee.run(callee, c.info, in, at[s.out]);
+  }
+  void function(int number, std::byte* const* in, std::byte* const* out) const {
+    run(v, number, reinterpret_cast<void const* const*>(in), reinterpret_cast<void* const*>(out), scratch);
+  }
+  /// Addresses of the buffers in `count` slots, put down at `to`; what follows.
+  std::byte** put(std::byte** to, int first, int count) const {
+    for (int k = 0; k < count; ++k) *to++ = at[v.slots[first + k]];
+    return to;
+  }
+  void branch(stage const& s, call_info const& c) const {
+    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
+    std::byte **const out = put(handed, s.in[1], c.operands);
+    put(out, s.in[2], c.results);
+    function(c.region + (chosen ? 0 : 1), handed, out);
+  }
+  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
+  void scan(stage const& s, call_info const& c) const {
+    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
+    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
+    index_t const n = c.at[1][0];
+    auto from = [&](int k) { return at[v.slots[s.in[1] + k]]; };
+    auto to = [&](int k) { return at[v.slots[s.in[2] + k]]; };
+    auto bytes = [&](int slot) {
+      buffer const& b = buffer_of(v.slots[slot]);
+      return static_cast<std::size_t>(b.elements * itemsize(b.type));
+    };
+    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
+    std::byte** const in = handed;
+    std::byte** const out = put(in, s.in[1], c.operands);
+    std::byte** here = put(out, s.in[2], c.results);
+    std::byte** there = put(here, s.in[2], carried);
+    put(there, s.in[2] + c.results, carried);
+    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+    for (int k = 0; k < carried; ++k) std::memcpy(here[k], from(k), bytes(s.in[1] + k));
+    index_t steps = n;
+    if (counted) on_dtype(buffer_of(v.slots[s.in[1] + walked]).type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from(walked))); });
+    auto goes_on = [&](index_t step) {
+      if (!open) return step < steps;
+      put(in, s.in[1], c.operands);
+      for (int k = 0; k < carried; ++k) in[k] = here[k];
+      function(c.condition, in, &at[s.in[0]]);
+      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
+      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
+      return go;
+    };
+    index_t step = 0;
+    for (; goes_on(step); ++step) {
+      index_t const row = c.at[0][2] ? steps - 1 - step : step;
+      for (int k = 0; k < walked; ++k) in[k] = k < carried ? here[k] : from(k) + row * row_bytes(s.in[1] + k);
+      for (int k = 0; k < c.results; ++k) out[k] = k < carried ? there[k] : to(k) + row * row_bytes(s.in[2] + k);
+      function(c.region, in, out);
+      std::swap(here, there);
+    }
+    if (!open && !counted) return;
+    for (int k = 0; k < carried; ++k)
+      if (here[k] != to(k)) std::memcpy(to(k), here[k], bytes(s.in[2] + k));
+    for (int k = carried; k < c.results; ++k) std::memset(to(k) + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
+  }
+};
 
 } // namespace varve::loop
 
@@ -17233,79 +19278,6 @@ VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) 
   }
 }
 } // namespace detail
-
-} // namespace varve::loop
-
-// ---- varve/graph/arena.hpp
-namespace varve::loop {
-
-/// The stages during which a buffer holds something, and its place.
-struct life {
-  int from = -1, to = -1;
-  index_t begin = 0, end = 0;
-};
-/// When the buffers of a program live.
-constexpr list<life> lifetimes(program const& p) {
-  list<life> lives(p.buffers.size(), life{});
-  auto touch = [&](int b, int s) {
-    if (b < 0) return;
-    life& l = lives[static_cast<std::size_t>(b)];
-    if (l.from < 0) l.from = s;
-    l.to = s;
-  };
-  for (std::size_t s = 0; s < p.stages.size(); ++s) {
-    stage const& st = p.stages[s];
-    int const now = static_cast<int>(s);
-    touch(st.out, now);
-    if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
-      call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
-      int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
-      touch(st.in[0], now);
-      for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
-      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
-      continue;
-    }
-    for (int b : st.in) touch(b, now);
-    if (st.kind != stage_kind::loops) continue;
-    body const& b = p.bodies[static_cast<std::size_t>(st.number)];
-    for (int part = 0; part < 2; ++part) {
-      int const first = part ? b.step_first : b.fixed_first, count = part ? b.step_count : b.fixed_count;
-      for (int k = first; k < first + count; ++k)
-        if (int const a = p.steps[static_cast<std::size_t>(k)].access; a >= 0) touch(p.accesses[static_cast<std::size_t>(a)].buffer, now);
-    }
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
-      touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
-  }
-  return lives;
-}
-
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
-constexpr void place_in_arena(program& p) {
-  list<life> lives = lifetimes(p);
-  p.workspace = 0;
-  list<int> placed; // by address: the lowest gap is found in one pass
-  placed.reserve(p.buffers.size());
-  life* const all = lives.data();
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    buffer& b = p.buffers[k];
-    life& mine = all[k];
-    if (b.where != place::arena || mine.from < 0) continue;
-    index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
-    index_t begin = 0;
-    int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
-    int const* o = placed.data();
-    for (; o != last && all[*o].begin < begin + bytes; ++o) {
-      life const& other = all[*o];
-      if (other.end > begin && other.from <= to && from <= other.to) begin = (other.end + unit - 1) / unit * unit;
-    }
-    mine.begin = b.number = begin, mine.end = begin + bytes;
-    if (mine.end > p.workspace) p.workspace = mine.end;
-    auto at = static_cast<std::ptrdiff_t>(placed.size());
-    placed.push_back(static_cast<int>(k));
-    for (; at > 0 && all[placed[at - 1]].begin > begin; --at) placed[at] = placed[at - 1];
-    placed[at] = static_cast<int>(k);
-  }
-}
 
 } // namespace varve::loop
 
@@ -17457,7 +19429,7 @@ struct program_reader {
   }
 };
 
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
 constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
   auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
     if (x == y) return;
@@ -17468,15 +19440,18 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
   };
   for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
   list<known> const what = identify(a);
+  auto plain = [&](index_t s) { return is_run_time(s) && sizes.terms[term_of(s)].inner < 0 && sizes.terms[term_of(s)].constant >= 0; };
   for (std::size_t k = 0; k < a.nodes.size(); ++k) {
     node const &n = a.nodes[k], &m = b.nodes[k];
+    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
+      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
     auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
     bool const back = what[k] == known::slice_backward;
     if (what[k] == known::slice || back) {
       dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
       int const axis = static_cast<int>(s[0]);
       at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
-      at_least_0(s[2] - s[1], t[2] - t[1]);
+      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
     } else if (what[k] == known::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
     } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
@@ -17580,77 +19555,6 @@ private:
     }
   }
 };
-
-} // namespace varve::loop
-
-// ---- varve/graph/transpose.hpp
-/// @file
-/// Loads of records: arrays whose elements are short rows.
-namespace varve::loop {
-
-/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
-template <class T>
-inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
-
-namespace detail {
-template <class T, int Bytes>
-struct native {
-  typedef T type __attribute__((vector_size(Bytes)));
-};
-/// One vector after the other.
-template <class V, int... I>
-VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
-}
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once, which compilers do not always find.
-template <int Bytes>
-VARVE_INLINE auto pieces(float const* p, index_t step) {
-  using V = typename native<float, Bytes>::type;
-  if constexpr (Bytes == 16) {
-    V r;
-    std::memcpy(&r, p, sizeof r);
-    return r;
-#if VARVE_USE_XSIMD && defined(__AVX__)
-  } else if constexpr (Bytes == 32) {
-    return std::bit_cast<V>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-#endif
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  } else if constexpr (Bytes == 64) {
-    __m512 const half = _mm512_castps256_ps512(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + step), 1));
-    return std::bit_cast<V>(_mm512_insertf32x4(_mm512_insertf32x4(half, _mm_loadu_ps(p + 2 * step), 2), _mm_loadu_ps(p + 3 * step), 3));
-#endif
-  } else {
-    return detail::joined(detail::pieces<Bytes / 2>(p, step), detail::pieces<Bytes / 2>(p + Bytes / 32 * step, step), std::make_integer_sequence<int, Bytes / 4>{});
-  }
-}
-/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
-template <int High, int Group, class T, class V, int... I>
-VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
-  constexpr int n = fields_at_once<T>, all = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I / n * n + High * n / 2 + I % n / (2 * Group) * Group + I % Group + I / Group % 2 * all)...);
-}
-} // namespace detail
-
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are loaded and transposed, all shuffles within 16 bytes.
-template <class T>
-VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
-  constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));
-  using V = typename detail::native<T, bytes>::type;
-  constexpr std::make_integer_sequence<int, bytes / static_cast<int>(sizeof(T))> every{};
-  constexpr index_t floats = static_cast<index_t>(sizeof(T) / sizeof(float));
-  V r[n];
-#pragma GCC unroll 4
-  for (int k = 0; k < n; ++k) r[k] = std::bit_cast<V>(detail::pieces<bytes>(reinterpret_cast<float const*>(p + k * stride), floats * n * stride));
-  auto put = [out](int k, V const& v) { out[k] = std::bit_cast<kernel::batch<T>>(v); };
-  if constexpr (n == 2) {
-    put(0, detail::alternate<0, 1, T>(r[0], r[1], every)), put(1, detail::alternate<1, 1, T>(r[0], r[1], every));
-  } else {
-    V const a = detail::alternate<0, 1, T>(r[0], r[1], every), b = detail::alternate<0, 1, T>(r[2], r[3], every);
-    V const c = detail::alternate<1, 1, T>(r[0], r[1], every), d = detail::alternate<1, 1, T>(r[2], r[3], every);
-    put(0, detail::alternate<0, 2, T>(a, b, every)), put(1, detail::alternate<1, 2, T>(a, b, every));
-    put(2, detail::alternate<0, 2, T>(c, d, every)), put(3, detail::alternate<1, 2, T>(c, d, every));
-  }
-}
 
 } // namespace varve::loop
 
@@ -17805,6 +19709,12 @@ constexpr auto kernel_of(op_handle const& op) {
   else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
   else return op.simd_f64;
 }
+/// A kernel as a function that many steps share.
+template <auto Kernel, class V, class... X>
+VARVE_NOINLINE V call_apart(X... x) {
+  V const a[] = {x...};
+  return Kernel(a);
+}
 /// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
 VARVE_INLINE V const& term(V const* fixed, V const* now) {
@@ -17870,11 +19780,13 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
     now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
   } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
     constexpr auto k = detail::kernel_of<V>(*s.op);
-    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
+    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(detail::pick(fixed, now, s.in[0]));
+    else now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
   } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
     constexpr auto k = detail::kernel_of<V>(*s.op);
     V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
-    now[Slot] = k(a);
+    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(a[0], a[1]);
+    else now[Slot] = k(a);
   } else if constexpr (s.kind == step_kind::op) {
     now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
   } else if constexpr (s.kind == step_kind::load) {
@@ -17912,12 +19824,72 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
 
 // ---- varve/graph/block_kernel.hpp
 /// @file
-/// The arithmetic that planning makes of operators, as kernels over blocks of elements. Operators themselves bring their own kernels (`op_table::pointwise`).
-/// All is templates, so that a program which runs no graph contains none of it.
+/// Kernels over blocks of elements: how plans number them, and what each number is.
 namespace varve::loop {
 
-/// What a block is combined by.
-enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
+/// Numbers kernels in the order in which they are first asked for.
+class kernel_numbers {
+public:
+  constexpr explicit kernel_numbers(block_keys& keys) : keys_(keys) {
+    arithmetic_.assign(8 * dtypes, -1), convert_.assign(dtypes * dtypes, -1), fold_.assign(4 * dtypes, -1);
+  }
+  constexpr int arithmetic(block_op op, dtype t) {
+    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr});
+  }
+  constexpr int convert(dtype to, dtype from) {
+    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr});
+  }
+  constexpr int fold(sink_kind kind, dtype t) {
+    int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
+    if (number < 0) number = static_cast<int>(keys_.folds.size()), keys_.folds.push_back({kind, t});
+    return number;
+  }
+
+protected:
+  static constexpr int dtypes = 10;
+  struct named {
+    op_handle const* op;
+    known what;
+    int numbers[dtypes];
+  };
+  /// What is known of an operator: looked up once.
+  constexpr named& entry(op_handle const* op) {
+    for (named& n : ops_)
+      if (n.op == op) return n;
+    ops_.push_back({op, identify(*op), {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}});
+    return ops_.back();
+  }
+  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op}); }
+
+private:
+  block_keys& keys_;
+  list<int> arithmetic_{}, convert_{}, fold_{};
+  list<named> ops_{};
+  constexpr int numbered(int& number, kernel_key const& k) {
+    if (number < 0) number = static_cast<int>(keys_.kernels.size()), keys_.kernels.push_back(k);
+    return number;
+  }
+};
+
+/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, else in `double`, integers too, as in fused loops. Sums, differences
+/// and products of integers are exact.
+class lane_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = false;
+  constexpr block_operation operation(step const& s, dtype const* in) {
+    named& n = entry(s.op);
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, same = true;
+    for (int k = 0; k < s.count && k < 4; ++k) {
+      narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
+      same = same && in[k] == s.type;
+    }
+    if (n.what >= known::add && n.what <= known::mul && same && s.type != dtype::bool_)
+      return {arithmetic(n.what == known::add ? block_op::add : n.what == known::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
+    dtype const t = narrow ? dtype::float32 : dtype::float64;
+    return {operator_in(n, t), t, t};
+  }
+};
 
 namespace detail {
 template <block_op Op>
@@ -17946,6 +19918,7 @@ struct block_functor {
     else return detail::subtract_product(a, b, c);
   }
 };
+/// `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
 template <block_op Op, class T>
 constexpr kernel::loop block_kernel() {
   if constexpr (Op == block_op::fma || Op == block_op::fnma) {
@@ -17958,9 +19931,38 @@ constexpr kernel::loop block_kernel() {
     return &kernel::contiguous<T, T, block_functor<Op>, 2>;
   }
 }
+/// The lane kernels of an operator as one function of elements.
+template <auto Scalar, auto Register>
+struct lane_functor {
+  template <class V, class... X>
+  VARVE_INLINE V operator()(V const& x, X const&... more) const {
+    V const a[] = {x, more...};
+    if constexpr (kernel::is_batch<V>) return Register(a);
+    else return Scalar(a);
+  }
+};
 } // namespace detail
 
-/// The kernel of `op` on blocks of dtype `t`. `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+/// Kernel `K` of the keys of `P`, for a program that the compiler plans: nothing else is instantiated.
+template <class P, int K>
+constexpr kernel::loop linked_kernel() {
+  constexpr kernel_key k = P::keys.kernels[K];
+  if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
+  else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
+  else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
+  else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
+}
+/// ... and how blocks are folded.
+template <class P, int K>
+constexpr kernel::detail::reducer linked_fold() {
+  constexpr fold_key k = P::keys.folds[K];
+  using T = type_of<k.type>;
+  if constexpr (k.kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+  else if constexpr (k.kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+  else return kernel::detail::make_reducer<kernel::sum_fold, T>();
+}
+
+/// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
 template <class = void>
 VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
   return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
@@ -17976,7 +19978,6 @@ VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
     }
   });
 }
-
 /// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
 template <class = void>
 VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
@@ -17986,366 +19987,6 @@ VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
     return kernel::detail::make_reducer<kernel::sum_fold, T>();
   });
 }
-
-/// Fills `n` elements of dtype `t` with a number.
-template <class = void>
-VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
-  on_dtype(t, "fuse", [&]<class T>() {
-    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
-  });
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/block_plan.hpp
-namespace varve::loop {
-
-/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here, and operators compute by the very kernels that tensors use.
-/// Errors: `missing_rule` when an operator is not known for tensors. Work is linear in the steps. (A template only to cost nothing unless used.)
-template <class = void>
-class block_planner {
-public:
-  static block_body plan(program const& p, body const& b) {
-    for (index_t room = most_elements;; room /= 2) {
-      block_planner planner(p, b, room);
-      planner.build();
-      if (planner.r.scratch <= most_bytes || room <= 64) return std::move(planner.r);
-    }
-  }
-
-private:
-  static constexpr index_t most_elements = 512, most_bytes = 16384;
-  using place = block_value::place;
-  program const& p;
-  body const& b;
-  block_body r;
-  int order[max_rank]{};
-  std::vector<int> fixed, now;
-
-  block_planner(program const& program_, body const& body_, index_t room) : p(program_), b(body_) {
-    r.rank = b.rank;
-    for (int l = 0; l < b.rank; ++l) order[l] = l;
-    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last]) move_last(order + b.vector, order + last);
-    for (int l = 0; l < b.rank; ++l) r.extent[l] = b.extent[order[l]];
-    if (b.rank == 0) r.rank = 1, r.extent[0] = 1;
-    index_t volume = 1;
-    for (int l = 0; l < r.rank; ++l) volume *= r.extent[l];
-    if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
-    r.tile = r.rank - 1;
-    while (r.tile > 0 && r.inner * r.extent[r.tile] * 2 <= room) r.inner *= r.extent[r.tile--];
-    r.chunk = r.inner ? room / r.inner : 1;
-    if (r.chunk > r.extent[r.tile]) r.chunk = r.extent[r.tile];
-    if (r.chunk < 1) r.chunk = 1;
-    r.block = (r.chunk * r.inner + 15) / 16 * 16;
-  }
-
-  static void move_last(int* from, int* to) {
-    for (; from < to; ++from) std::swap(from[0], from[1]);
-  }
-  int access_of(int number) {
-    access const& from = p.accesses[number];
-    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
-    for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
-    int l = r.rank - 1;
-    index_t adjacent = 1;
-    for (; l >= r.tile && (a.stride[l] == adjacent || (l == r.tile ? r.chunk : r.extent[l]) == 1); --l) adjacent *= r.extent[l];
-    a.all = l < r.tile;
-    bool repeats = true;
-    for (int k = r.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
-    a.period = a.all ? r.chunk * r.inner : repeats ? adjacent : 0;
-    for (int k = 0; k <= r.tile; ++k) a.once = a.once && (a.stride[k] == 0 || r.extent[k] == 1);
-    r.accesses.push_back(a);
-    return static_cast<int>(r.accesses.size()) - 1;
-  }
-  int value(dtype t, place where, int access = -1, double number = 0) {
-    r.values.push_back({where, t, access, 0, number});
-    return static_cast<int>(r.values.size()) - 1;
-  }
-  dtype type(int v) const { return r.values[static_cast<std::size_t>(v)].type; }
-  template <class... In>
-  int call(kernel::loop f, dtype out, In... in) {
-    int const v = value(out, place::scratch);
-    r.steps.push_back({block_step::kind::call, f, v, -1, static_cast<int>(sizeof...(In)), {in...}});
-    return v;
-  }
-  int converted(int v, dtype t) {
-    if (type(v) == t) return v;
-    if (r.values[static_cast<std::size_t>(v)].where == place::constant && t != dtype::bool_ && is_floating(t)) return value(t, place::constant, -1, r.values[static_cast<std::size_t>(v)].number);
-    return call(kernel::convert_loop<>(t, type(v)), t, v);
-  }
-  int combined(block_op op, dtype t, int x, int y) { return call(block_loop<>(op, t), t, converted(x, t), converted(y, t)); }
-  /// c + a b, or c - a b; in one rounding where the dtype has it.
-  int multiplied(block_op op, dtype t, int x, int y, int c) {
-    if (kernel::loop const f = block_loop<>(op, t)) return call(f, t, converted(x, t), converted(y, t), converted(c, t));
-    return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
-  }
-  int slot(int s) const { return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)]; }
-  int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
-
-  int loaded(step const& s) {
-    int const a = access_of(s.access);
-    if (r.accesses[static_cast<std::size_t>(a)].all) return value(s.type, place::memory, a);
-    return filled(block_step::kind::copy, s.type, a);
-  }
-  int filled(block_step::kind what, dtype t, int a) {
-    int const v = value(t, place::scratch, a);
-    r.steps.push_back({what, nullptr, v, a, 0, {}});
-    return v;
-  }
-  int operation(step const& s) {
-    op_table const* const table = ops::find(s.op->name);
-    if (!table || !table->pointwise)
-      throw missing_rule((std::string("varve: fuse: operator ") + s.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-    varve::detail::pointwise_info const& f = *table->pointwise;
-    dtype const t = f.comparison ? type(operand(s, s.count - 1)) : s.type;
-    kernel::loop const loop = f.loops[static_cast<int>(t)];
-    if (!loop) refuse::dtype_is_not_supported(f.name, name(t));
-    int const v = value(f.comparison ? dtype::bool_ : t, place::scratch);
-    block_step out{block_step::kind::call, loop, v, -1, s.count, {}};
-    for (int k = 0; k < s.count; ++k) out.in[k] = converted(operand(s, k), t);
-    r.steps.push_back(out);
-    return v;
-  }
-  int computed(step const& s) {
-    auto chain = [&](block_op op) {
-      int v = converted(operand(s, 0), s.type);
-      for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
-      return v;
-    };
-    switch (s.kind) {
-    case step_kind::none: return s.access < 0 ? -1 : loaded(s);
-    case step_kind::load:
-    case step_kind::records: return loaded(s);
-    case step_kind::constant: return value(s.type, place::constant, -1, s.value);
-    case step_kind::index: {
-      if (s.count == 0) return filled(block_step::kind::index, s.type, access_of(s.access));
-      int const i = filled(block_step::kind::index, dtype::int64, access_of(s.access));
-      return converted(call(block_loop<>(block_op::equal, dtype::int64), dtype::bool_, converted(operand(s, 0), dtype::int64), i), s.type);
-    }
-    case step_kind::convert: return converted(operand(s, 0), s.type);
-    case step_kind::sum: return s.count ? chain(block_op::add) : value(s.type, place::constant);
-    case step_kind::greatest: return chain(block_op::greatest);
-    case step_kind::least: return chain(block_op::least);
-    case step_kind::dot: {
-      if (s.count == 0) return value(s.type, place::constant);
-      int v = combined(block_op::mul, s.type, operand(s, 0), operand(s, 1));
-      for (int k = 2; k < s.count; k += 2) v = multiplied(block_op::fma, s.type, operand(s, k), operand(s, k + 1), v);
-      return v;
-    }
-    case step_kind::fma:
-    case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
-    default: return operation(s); // op, add, sub, mul, div
-    }
-  }
-  void leave(sink const& s) {
-    int const a = access_of(s.access);
-    dtype const t = p.buffers[r.accesses[static_cast<std::size_t>(a)].buffer].type;
-    block_sink out{s.kind, slot(s.a), a, s.kind != sink_kind::store && !s.accumulate, {}};
-    if (s.product) out.value = combined(block_op::mul, type(out.value), out.value, slot(s.b));
-    if (s.kind == sink_kind::store) {
-      out.value = converted(out.value, t);
-      block_value& v = r.values[static_cast<std::size_t>(out.value)];
-      if (v.where == place::scratch && v.access < 0 && r.accesses[static_cast<std::size_t>(a)].all) v.where = place::memory, v.access = a, out.value = -1;
-    } else {
-      kernel::reduction const k = s.kind == sink_kind::sum ? kernel::reduction::sum : s.kind == sink_kind::greatest ? kernel::reduction::max : kernel::reduction::min;
-      if (kernel::reduced_dtype(k, type(out.value)) != t) out.value = converted(out.value, t);
-      out.fold = block_reducer<>(s.kind, type(out.value));
-    }
-    r.sinks.push_back(out);
-  }
-  void build() {
-    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(computed(p.steps[b.fixed_first + k]));
-    for (int k = 0; k < b.step_count; ++k) now.push_back(computed(p.steps[b.step_first + k]));
-    for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
-    allocate();
-  }
-  /// Is a value copied for the first block and kept for all?
-  bool lasts(block_value const& v) const { return v.where == place::scratch && v.access >= 0 && r.accesses[static_cast<std::size_t>(v.access)].once; }
-  /// Drops what nobody needs and gives each value scratch memory while it is needed: few blocks, used again and again.
-  void allocate() {
-    int const forever = static_cast<int>(r.steps.size());
-    std::vector<int> last(r.values.size(), -1);
-    for (block_sink const& s : r.sinks)
-      if (s.value >= 0) last[static_cast<std::size_t>(s.value)] = forever;
-    for (std::size_t v = 0; v < r.values.size(); ++v) // written in place
-      if (r.values[v].where == place::memory) last[v] = forever;
-    std::vector<block_step> kept;
-    for (int k = forever - 1; k >= 0; --k) {
-      block_step const& s = r.steps[static_cast<std::size_t>(k)];
-      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
-      for (int q = 0; q < s.count; ++q) if (int& l = last[static_cast<std::size_t>(s.in[q])]; l < k) l = k;
-    }
-    index_t const table = (static_cast<index_t>(r.values.size() * sizeof(void*)) + 63) / 64 * 64;
-    index_t top = 0, constants = 0;
-    std::vector<index_t> free_[9];
-    for (int k = 0; k < forever; ++k) {
-      block_step const& s = r.steps[static_cast<std::size_t>(k)];
-      if (last[static_cast<std::size_t>(s.out)] < 0) continue;
-      for (int q = 0; q < s.count; ++q) {
-        block_value const& v = r.values[static_cast<std::size_t>(s.in[q])];
-        bool again = false;
-        for (int e = 0; e < q; ++e) again = again || s.in[e] == s.in[q];
-        if (v.where == place::scratch && last[static_cast<std::size_t>(s.in[q])] == k && !again && !lasts(v)) free_[itemsize(v.type)].push_back(v.byte);
-      }
-      block_value& v = r.values[static_cast<std::size_t>(s.out)];
-      if (v.where == place::scratch) {
-        auto& list = free_[itemsize(v.type)];
-        if (list.empty() || lasts(v)) v.byte = top, top += itemsize(v.type);
-        else v.byte = list.back(), list.pop_back();
-      }
-      kept.push_back(s);
-    }
-    r.steps = std::move(kept);
-    for (std::size_t k = 0; k < r.values.size(); ++k)
-      if (block_value& v = r.values[k]; v.where == place::constant && last[k] >= 0) v.byte = constants, constants += itemsize(v.type);
-    r.scratch = table + top * r.block;
-    r.constants = tensor::empty({constants * r.block}, dtype::uint8);
-    for (std::size_t k = 0; k < r.values.size(); ++k)
-      if (block_value const& v = r.values[k]; v.where == place::constant && last[k] >= 0)
-        fill_elements<>(v.type, static_cast<std::byte*>(r.constants.raw()) + v.byte * r.block, r.block, v.number);
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/graph/block_run.hpp
-namespace varve::loop {
-
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of the program begins, `scratch` has room for `body.scratch` bytes.
-template <class = void>
-class block_runner {
-public:
-  VARVE_NOINLINE static void run(block_body const& b, std::byte* const* buffer, std::byte* scratch) {
-    block_runner r{b, buffer, reinterpret_cast<std::byte**>(scratch), scratch};
-    r.start();
-    r.outer(0);
-  }
-
-private:
-  using place = block_value::place;
-  block_body const& b;
-  std::byte* const* buffer;
-  std::byte** at; // of values, in the present block
-  std::byte* scratch;
-  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
-  index_t chunk = 0;
-  bool first = true;
-
-  block_runner(block_body const& body_, std::byte* const* buffer_, std::byte** at_, std::byte* scratch_) : b(body_), buffer(buffer_), at(at_), scratch(scratch_) {}
-
-  void start() {
-    auto* const blocks = scratch + (b.values.size() * sizeof(void*) + 63) / 64 * 64;
-    auto* const constants = static_cast<std::byte*>(b.constants.raw());
-    for (std::size_t v = 0; v < b.values.size(); ++v) {
-      block_value const& x = b.values[v];
-      at[v] = x.where == place::memory ? nullptr : (x.where == place::constant ? constants : blocks) + x.byte * b.block;
-    }
-    for (block_sink const& s : b.sinks)
-      if (s.clear) clear(s, 0, buffer[access(s.access).buffer] + access(s.access).offset * access(s.access).itemsize);
-  }
-  block_access const& access(int a) const { return b.accesses[static_cast<std::size_t>(a)]; }
-  /// Where the present block of an access begins.
-  std::byte* address(block_access const& a) const {
-    index_t p = a.offset;
-    for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
-    return buffer[a.buffer] + p * a.itemsize;
-  }
-  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
-  void clear(block_sink const& s, int l, std::byte* p) const {
-    block_access const& a = access(s.access);
-    while (l < b.rank && a.stride[l] == 0) ++l;
-    if (l == b.rank) return s.fold.clear(1, p);
-    int last = b.rank - 1;
-    while (a.stride[last] == 0) --last;
-    if (l == last && a.stride[l] == 1) return s.fold.clear(b.extent[l], p);
-    for (index_t k = 0; k < b.extent[l]; ++k) clear(s, l + 1, p + k * a.stride[l] * a.itemsize);
-  }
-  void outer(int l) {
-    if (l < b.tile) {
-      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
-      return;
-    }
-    if (b.inner == 0) return;
-    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
-      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
-      block();
-    }
-  }
-  void block() {
-    index_t const n = chunk * b.inner;
-    for (std::size_t v = 0; v < b.values.size(); ++v)
-      if (b.values[v].where == place::memory) at[v] = address(access(b.values[v].access));
-    for (block_step const& s : b.steps) {
-      if (s.what == block_step::kind::call) {
-        void const* const in[] = {at[s.in[0]], at[s.in[1]], at[s.in[2]], at[s.in[3]]};
-        s.f(static_cast<std::size_t>(n), at[s.out], in);
-      } else if (block_access const& a = access(s.access); s.what == block_step::kind::index) {
-        count(a, b.values[static_cast<std::size_t>(s.out)].type, at[s.out]);
-      } else if (first || !a.once) {
-        copy(a, at[s.out], n);
-      }
-    }
-    for (block_sink const& s : b.sinks) leave(s, n);
-    first = false;
-  }
-  /// Brings the elements of a block together.
-  void copy(block_access const& a, std::byte* to, index_t n) const {
-    std::byte const* const from = address(a);
-    if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
-    if (a.period > 1) { // what is there is doubled until it is enough
-      index_t have = a.period < n ? a.period : n;
-      std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
-      for (index_t more = 0; have < n; have += more) {
-        more = n - have < have ? n - have : have;
-        std::memcpy(to + have * a.itemsize, to, static_cast<std::size_t>(more * a.itemsize));
-      }
-      return;
-    }
-    index_t const step = a.stride[b.rank - 1] * a.itemsize;
-    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
-    });
-  }
-  /// The affine function of the loop indices that an access is.
-  void count(block_access const& a, dtype t, std::byte* to) const {
-    index_t start = a.offset;
-    for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
-    index_t const step = a.stride[b.rank - 1];
-    on_dtype(t, "fuse", [&]<class T>() {
-      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-        for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
-      });
-    });
-  }
-  /// Stores a block, or folds it into memory.
-  void leave(block_sink const& s, index_t n) const {
-    if (s.value < 0) return;
-    block_access const& a = access(s.access);
-    std::byte const* const x = at[s.value];
-    std::byte* const to = address(a);
-    index_t const step = a.stride[b.rank - 1];
-    if (s.kind == sink_kind::store) {
-      if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
-      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize);
-      });
-      return;
-    }
-    if (a.all) return s.fold.columns(1, n, n, x, to);
-    if (a.period == 1) return s.fold.row(n, x, to);
-    if (a.period > 1) return s.fold.columns(n / a.period, a.period, a.period, x, to);
-    int const size = itemsize(b.values[static_cast<std::size_t>(s.value)].type);
-    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-      std::byte const* const from = x + element * size;
-      std::byte* const here = to + p * a.itemsize;
-      if (step == 0) s.fold.row(row, from, here);
-      else if (step == 1) s.fold.columns(1, row, row, from, here);
-      else
-        for (index_t k = 0; k < row; ++k) s.fold.row(1, from + k * size, here + k * step * a.itemsize);
-    });
-  }
-};
 
 } // namespace varve::loop
 
@@ -18778,14 +20419,79 @@ void matmul_fixed(T const* a, T const* b, T* c) {
 /// Operators with loops of their own: products of matrices, and what addresses memory by values.
 namespace varve::loop {
 
-namespace detail {
-/// Start of a slice of one axis: sizes before, of and after the axis.
-struct split_axis {
-  index_t outer = 1, size = 1, inner = 1;
-  constexpr split_axis(dims const& s, index_t axis) {
-    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
+/// What a call needs to know of shapes: constants where the compiler knows them.
+struct slice_backward_facts {
+  index_t outer = 1, size = 1, inner = 1; // of the sliced axis: sizes before, of and after it
+  index_t start, step, count, total;
+  constexpr explicit slice_backward_facts(call_info const& c) : start(c.at[1][1]), step(c.at[1][3]), count(c.in[0].sizes[static_cast<int>(c.at[1][0])]), total(numel(c.out.sizes)) {
+    for (int k = 0; k < c.out.sizes.n; ++k) (k < c.at[1][0] ? outer : k == c.at[1][0] ? size : inner) *= c.out.sizes.v[k];
   }
 };
+struct gather_facts {
+  int rank, axis;
+  index_t total;
+  dims sizes, stride, in_stride;
+  constexpr explicit gather_facts(call_info const& c)
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+};
+struct scatter_add_facts {
+  int rank, axis;
+  index_t total, count;
+  dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
+  constexpr explicit scatter_add_facts(call_info const& c)
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
+        source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+};
+struct argmax_facts {
+  index_t outer = 1, size = 1, inner = 1;
+  constexpr explicit argmax_facts(call_info const& c) {
+    for (int k = 0; k < c.in[0].sizes.n; ++k) (k < c.at[0][0] ? outer : k == c.at[0][0] ? size : inner) *= c.in[0].sizes.v[k];
+  }
+};
+
+namespace detail {
+template <class T>
+VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = T(0);
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t q = 0; q < x.count; ++q)
+      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
+}
+template <class T, class I>
+VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
+  for (index_t e = 0; e < x.total; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
+    for (int d = 0; d < x.rank; ++d)
+      if (d != x.axis) at += e / x.stride[d] % x.sizes[d] * x.in_stride[d];
+    out[e] = a[at];
+  }
+}
+template <class T, class I>
+VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* index, T const* source, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
+  for (index_t e = 0; e < x.count; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
+    for (int d = 0; d < x.rank; ++d) {
+      index_t const q = e / x.stride[d] % x.sizes[d];
+      from += q * x.source_stride[d];
+      if (d != x.axis) at += q * x.out_stride[d];
+    }
+    out[at] += source[from];
+  }
+}
+template <class T, class A>
+VARVE_INLINE void argmax(argmax_facts const& x, A const* a, T* out) {
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t i = 0; i < x.inner; ++i) {
+      index_t best = 0;
+      auto const* p = a + o * x.size * x.inner + i;
+      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+        auto const v = p[q * x.inner], w = p[best * x.inner];
+        if (v > w || (v != v && w == w)) best = q;
+      }
+      out[o * x.inner + i] = static_cast<T>(best);
+    }
+}
 } // namespace detail
 
 /// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
@@ -18811,99 +20517,26 @@ VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c
   }
 }
 
-/// Operators that address memory by values or in steps.
 namespace detail {
-/// What is known of a call: a constant, or the values of this run.
-template <class P, int S>
-struct constant_call {
-  static constexpr bool fixed = true;
-  static constexpr call_info info = P::value.calls[P::value.stages[S].number];
-};
-struct bound_call {
-  static constexpr bool fixed = false;
-  call_info info;
-
-  bound_call(call_info const& c, auto const& mem) : info(c) {
-    auto bind = [&](dims& d) {
-      for (int k = 0; k < d.n; ++k)
-        if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
-    };
-    for (meta& m : info.in) bind(m.sizes);
-    bind(info.out.sizes);
-    for (dims& d : info.at.fact) bind(d);
-  }
-};
-/// `F` of it: by the compiler where it can.
-template <class C, class F>
-VARVE_INLINE constexpr auto fact_of_call([[maybe_unused]] C const& c, F f) {
-  if constexpr (C::fixed) {
-    constexpr auto v = F{}(C::info);
-    return v;
-  } else return f(c.info);
+/// A call with the sizes of this run.
+VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
+  auto bind = [&](dims& d) {
+    for (int k = 0; k < d.n; ++k)
+      if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
+  };
+  for (meta& m : c.in) bind(m.sizes);
+  bind(c.out.sizes);
+  for (dims& d : c.at.fact) bind(d);
+  return c;
 }
-template <class T>
-VARVE_INLINE void put_slice(auto const& call, auto const* a, T* out) {
-  auto const x = fact_of_call(call, [](call_info const& c) { return split_axis(c.out.sizes, c.at[1][0]); });
-  auto const range = fact_of_call(call, [](call_info const& c) { return dims{c.at[1][1], c.at[1][3], c.in[0].sizes[static_cast<int>(c.at[1][0])], numel(c.out.sizes)}; });
-  index_t const start = range[0], step = range[1], count = range[2], total = range[3];
-  for (index_t e = 0; e < total; ++e) out[e] = T(0);
-  for (index_t o = 0; o < x.outer; ++o)
-    for (index_t q = 0; q < count; ++q)
-      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
-}
-template <class T>
-VARVE_INLINE void take_by_index(auto const& call, auto const* a, auto const* index, T* out) {
-  auto const in_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[0].sizes); });
-  auto const sizes = fact_of_call(call, [](call_info const& c) { return c.out.sizes; }), out_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.out.sizes); });
-  auto const axis = fact_of_call(call, [](call_info const& c) { return static_cast<int>(c.at[0][0]); });
-  auto const total = fact_of_call(call, [](call_info const& c) { return numel(c.out.sizes); });
-  for (index_t e = 0; e < total; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * in_stride[axis];
-    for (int d = 0; d < sizes.n; ++d)
-      if (d != axis) at += e / out_stride[d] % sizes[d] * in_stride[d];
-    out[e] = a[at];
-  }
-}
-template <class T>
-VARVE_INLINE void add_by_index(auto const& call, auto const* a, auto const* index, auto const* src, T* out) {
-  auto const out_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.out.sizes); }), src_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[1].sizes); });
-  auto const full = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[2].sizes); }), sizes = fact_of_call(call, [](call_info const& c) { return c.in[1].sizes; });
-  auto const axis = fact_of_call(call, [](call_info const& c) { return static_cast<int>(c.at[0][0]); });
-  auto const total = fact_of_call(call, [](call_info const& c) { return numel(c.out.sizes); }), added = fact_of_call(call, [](call_info const& c) { return numel(c.in[1].sizes); });
-  for (index_t e = 0; e < total; ++e) out[e] = a[e];
-  for (index_t e = 0; e < added; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * out_stride[axis], from = 0;
-    for (int d = 0; d < sizes.n; ++d) {
-      index_t const q = e / src_stride[d] % sizes[d];
-      from += q * full[d];
-      if (d != axis) at += q * out_stride[d];
-    }
-    out[at] += src[from];
-  }
-}
-template <class T>
-VARVE_INLINE void place_of_greatest(auto const& call, auto const* a, T* out) {
-  auto const x = fact_of_call(call, [](call_info const& c) { return split_axis(c.in[0].sizes, c.at[0][0]); });
-  for (index_t o = 0; o < x.outer; ++o)
-    for (index_t i = 0; i < x.inner; ++i) {
-      index_t best = 0;
-      auto const* p = a + o * x.size * x.inner + i;
-      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
-        auto const v = p[q * x.inner], w = p[best * x.inner];
-        if (v > w || (v != v && w == w)) best = q;
-      }
-      out[o * x.inner + i] = static_cast<T>(best);
-    }
-}
-template <class P, int S>
-VARVE_INLINE void call_by_index(auto const& mem, auto const& c, auto const* a, auto* out) {
-  constexpr stage s = P::value.stages[S];
-  constexpr known what = P::value.calls[s.number].what;
-  if constexpr (what == known::slice_backward) put_slice(c, a, out);
-  else if constexpr (what == known::gather) take_by_index(c, a, address<P, s.in[1]>(mem), out);
-  else if constexpr (what == known::scatter_add) add_by_index(c, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
-  else if constexpr (what == known::argmax) place_of_greatest(c, a, out);
-  else static_assert(what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+/// What a call needs to know, by the compiler if `Fixed`.
+template <class Facts, class P, int S, bool Fixed>
+VARVE_INLINE auto facts_of([[maybe_unused]] auto const& mem) {
+  constexpr call_info c = P::value.calls[P::value.stages[S].number];
+  if constexpr (Fixed) {
+    constexpr Facts x(c);
+    return x;
+  } else return Facts(bound_call(c, mem));
 }
 } // namespace detail
 
@@ -18916,29 +20549,195 @@ VARVE_INLINE void call(auto const& mem) {
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
   if constexpr (c.what == known::mm) {
+    [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    if constexpr (sized<P>) {
-      multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
-    } else {
-      constexpr index_t total = numel(c.out.sizes);
-      for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
-    }
-  } else if constexpr (sized<P>) {
-    detail::call_by_index<P, S>(mem, detail::bound_call(c, mem), a, out);
+    if constexpr (sized<P>) multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
+    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+  } else if constexpr (c.what == known::slice_backward) {
+    detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
+  } else if constexpr (c.what == known::gather) {
+    detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
+  } else if constexpr (c.what == known::scatter_add) {
+    detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+  } else if constexpr (c.what == known::argmax) {
+    detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {
-    detail::call_by_index<P, S>(mem, detail::constant_call<P, S>{}, a, out);
+    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
   }
 }
 
 } // namespace varve::loop
 
+// ---- varve/graph/dce.hpp
+namespace varve {
+
+/// Which nodes a result depends on; placeholders and mutations count as such.
+constexpr list<char> live_nodes(graph const& g) {
+  list<char> marks(g.nodes.size(), 0);
+  char* const live = marks.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  int const* const edges = g.edges.data();
+  node const* const nodes = g.nodes.data();
+  for (int r : g.results) live[r] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+  }
+  return marks;
+}
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/join.hpp
+namespace varve {
+namespace detail {
+
+/// State of `join_slices`.
+struct slice_joiner {
+  struct part {
+    index_t start, stop;
+    int value;               // in the new graph
+    op_handle const* handle; // of the `slice_backward`
+    attributes at;
+  };
+  graph const& g;
+  op_handle const* cat;
+  rewriter w;
+  list<known> what;
+  list<char> inner{}; // an addition that is a term of another one and nothing else
+
+  constexpr slice_joiner(graph const& graph_, op_handle const* cat_) : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
+    list<int> uses(g.nodes.size(), 0);
+    for (int e : g.edges) ++uses[e];
+    for (int r : g.results) ++uses[r];
+    inner.assign(g.nodes.size(), 0);
+    for (std::size_t n = 0; n < what.size(); ++n)
+      for (int k = 0; what[n] == known::add && k < 2; ++k)
+        if (int const o = operand(static_cast<int>(n), k); what[o] == known::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
+  }
+  constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
+  constexpr int together(list<part> const& parts, std::size_t first, std::size_t last, int axis) {
+    if (last - first == 1) return parts[first].value;
+    std::size_t const middle = first + (last - first) / 2;
+    int const in[] = {together(parts, first, middle, axis), together(parts, middle, last, axis)};
+    node joined;
+    joined.op = cat, joined.at = attributes(dims{axis}), joined.count = 2;
+    joined.out = w.to.nodes[in[0]].out;
+    joined.out.sizes[axis] += w.to.nodes[in[1]].out.sizes[axis];
+    return w.append(joined, in);
+  }
+  /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
+  constexpr bool terms(int n, list<int>& to) const {
+    bool chain = true;
+    list<int> todo(1, n);
+    while (!todo.empty()) { // outermost first
+      int const m = todo.back();
+      todo.pop_back();
+      if (m != n && !inner[m]) {
+        to.push_back(m);
+        continue;
+      }
+      int const a = operand(m, 0), b = operand(m, 1);
+      chain = chain && !(inner[a] && inner[b]);
+      todo.push_back(inner[b] ? b : a), todo.push_back(inner[b] ? a : b);
+    }
+    for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
+    return chain;
+  }
+  /// The sum `n` written anew; -1 when nothing in it is to be joined.
+  constexpr int sum(int n) {
+    list<int> all;
+    bool const chain = terms(n, all);
+    list<part> parts;
+    int other = -1, axis = -1; // the one term that is no slice; the axis of the slices
+    for (int m : all) {
+      node const& nd = g.nodes[m];
+      bool const slice = what[m] == known::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
+      if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
+      if (!slice) other = w.now[m];
+      else axis = static_cast<int>(nd.at[1][0]), parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
+    }
+    for (std::size_t k = 1; k < parts.size(); ++k) // they come nearly sorted; equal ones keep their order
+      for (std::size_t q = k; q > 0 && parts[q].start < parts[q - 1].start; --q) std::swap(parts[q], parts[q - 1]);
+    bool neighbours = false;
+    int equal = 1;
+    for (std::size_t k = 1; k < parts.size(); ++k) {
+      bool const same = parts[k].start == parts[k - 1].start && parts[k].stop == parts[k - 1].stop;
+      equal = same ? equal + 1 : 1;
+      if (same ? other >= 0 || (equal > 2 && !chain) : parts[k].start < parts[k - 1].stop) return -1;
+      neighbours = neighbours || parts[k].start == parts[k - 1].stop;
+    }
+    if (!neighbours) return -1;
+    list<part> apart; // several terms of one slice are added up
+    for (part const& x : parts) {
+      if (apart.empty() || apart.back().start != x.start) {
+        apart.push_back(x);
+        continue;
+      }
+      int const in[] = {apart.back().value, x.value};
+      node added = g.nodes[n];
+      added.out = w.to.nodes[x.value].out;
+      apart.back().value = w.append(added, in);
+    }
+    parts = apart;
+    int total = other;
+    for (std::size_t first = 0, last = 0; first < parts.size(); first = last) {
+      for (last = first + 1; last < parts.size() && parts[last].start == parts[last - 1].stop;) ++last;
+      int value = together(parts, first, last, axis);
+      if (parts[first].start > 0 || parts[last - 1].stop < g.nodes[n].out.sizes[axis]) {
+        node slice;
+        slice.op = parts[first].handle, slice.out = g.nodes[n].out, slice.count = 1;
+        slice.at = attributes(parts[first].at[0], dims{axis, parts[first].start, parts[last - 1].stop, 1});
+        value = w.append(slice, &value);
+      }
+      int const in[] = {total, value};
+      total = total < 0 ? value : w.append(g.nodes[n], in);
+    }
+    return total;
+  }
+  constexpr graph run() {
+    return w.run(
+        [&](int n) {
+          int const joined = what[n] == known::add && !inner[n] ? sum(n) : -1;
+          return joined >= 0 ? joined : w.copy(g.nodes[n]);
+        },
+        [] {});
+  }
+};
+} // namespace detail
+
+/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together by `cat`: the gradient of a
+/// function that takes its argument apart is then written once. Nothing but the sign of a zero may change: each element is that of one slice, whose
+/// terms are added in their order, and zeros were added to it. One visit per node; none where the graph has no such sum. A template, so that units
+/// which do not fuse know nothing of `cat`.
+template <class Cat = cat_t, class Backward = slice_backward_t>
+constexpr void join_slices(graph& g) {
+  int slices = 0;
+  for (node const& n : g.nodes) slices += n.op == &handle<Backward>;
+  if (slices < 2) return;
+  graph const joined = detail::slice_joiner(g, &handle<Cat>).run();
+  g = dce(joined);
+}
+
+} // namespace varve
+
 // ---- varve/graph/block.hpp
 /// @file
 /// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
-/// them computes for another passes through memory, in places that are used again when their value has died.
+/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
+/// call: they would fill the instruction cache, and take the compiler's time.
 namespace varve::loop {
 
 /// Steps of a block, and of a body that stays whole: usual programs are far below.
@@ -18950,6 +20749,18 @@ struct cutter {
   program& p;
   body& b;
   list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+  struct entry {
+    op_handle const* op;
+    bool apart;
+  };
+  list<entry> seen{};
+
+  constexpr bool is_long(op_handle const* op) {
+    for (entry const& e : seen)
+      if (e.op == op) return e.apart;
+    seen.push_back({op, identify(*op) == known::pointwise});
+    return seen.back().apart;
+  }
 
   static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
   /// Calls `f(slot&)` for all operands of a step.
@@ -19018,6 +20829,7 @@ struct cutter {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
+      s.apart = s.kind == step_kind::op && is_long(s.op);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
       sink& s = p.sinks[k];
@@ -19101,11 +20913,20 @@ private:
 
   template <int L, int S>
   static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
-  using every_sink = std::make_integer_sequence<int, sinks>;
+  template <int L>
+  static constexpr bool any_accumulates = [] {
+    bool any = false;
+    for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
+    return any;
+  }();
+  /// Sinks in one function: many of them are several, as many steps are.
+  static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  template <int From>
+  using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
   template <int L, class M, class Mem>
   static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
-    start_all<L>(sum, every_sink{});
+    if constexpr (any_accumulates<L>) start_all<L, 0>(sum);
     if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
     if constexpr (L == b.rank) {
       point<M>(mem, i, sum, fixed);
@@ -19149,7 +20970,7 @@ private:
       for (i[L] = 0; i[L] < number_of<b.extent[L]>(mem); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
       i[L] = 0;
     }
-    finish_all<L, M>(mem, i, sum, every_sink{});
+    if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
   }
   template <int L, class M, class Mem, int... U>
   static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
@@ -19163,11 +20984,11 @@ private:
   static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
       run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
-      leave_all<M>(mem, i, sum, fixed, fixed, every_sink{});
+      leave_all<0, M>(mem, i, sum, fixed, fixed);
     } else {
       V now[b.step_count + 1];
       steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-      leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+      leave_all<0, M>(mem, i, sum, fixed, now);
     }
   }
   template <class M, class Mem>
@@ -19176,16 +20997,26 @@ private:
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
     pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
-    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
+    leave_all<0, M>(mem, i, sum, fixed, now);
+    leave_all<0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
   static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
     ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
   }
-  template <class M, class Mem, int... S>
-  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
-    (leave<S, M>(mem, i, sum, fixed, now), ...);
+  template <int From, class M, class Mem>
+  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    if constexpr (sinks <= at_once) leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+    else leave_apart<From, M>(mem, i, sum, fixed, now);
+    if constexpr (From + at_once < sinks) leave_all<From + at_once, M>(mem, i, sum, fixed, now);
+  }
+  template <int From, class M, class Mem>
+  static VARVE_NOINLINE void leave_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+  }
+  template <int From, class M, class Mem, int... S>
+  static VARVE_INLINE void leave_row([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    (leave<From + S, M>(mem, i, sum, fixed, now), ...);
   }
   /// Stores or accumulates one value of the body.
   template <int S, class M, class Mem>
@@ -19223,18 +21054,38 @@ private:
     if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
     else detail::store_lanes<M, target_stride<S>>(p, v);
   }
-  template <int L, int... S>
-  static VARVE_INLINE void start_all([[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (start<L, S>(sum), ...);
+  template <int L, int From>
+  static VARVE_INLINE void start_all(V* sum) {
+    if constexpr (sinks <= at_once) start_row<L, From>(sum, row<From>{});
+    else start_apart<L, From>(sum);
+    if constexpr (From + at_once < sinks) start_all<L, From + at_once>(sum);
+  }
+  template <int L, int From>
+  static VARVE_NOINLINE void start_apart(V* sum) {
+    start_row<L, From>(sum, row<From>{});
+  }
+  template <int L, int From, int... S>
+  static VARVE_INLINE void start_row(V* sum, std::integer_sequence<int, S...>) {
+    (start<L, From + S>(sum), ...);
   }
   template <int L, int S>
   static VARVE_INLINE void start(V* sum) {
     if constexpr (accumulates<L, S>)
       for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
   }
-  template <int L, class M, class Mem, int... S>
-  static VARVE_INLINE void finish_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (finish_at<L, S, M>(mem, i, sum), ...);
+  template <int L, int From, class M, class Mem>
+  static VARVE_INLINE void finish_all(Mem const& mem, index_t const* i, V* sum) {
+    if constexpr (sinks <= at_once) finish_row<L, From, M>(mem, i, sum, row<From>{});
+    else finish_apart<L, From, M>(mem, i, sum);
+    if constexpr (From + at_once < sinks) finish_all<L, From + at_once, M>(mem, i, sum);
+  }
+  template <int L, int From, class M, class Mem>
+  static VARVE_NOINLINE void finish_apart(Mem const& mem, index_t const* i, V* sum) {
+    finish_row<L, From, M>(mem, i, sum, row<From>{});
+  }
+  template <int L, int From, class M, class Mem, int... S>
+  static VARVE_INLINE void finish_row(Mem const& mem, index_t const* i, V* sum, std::integer_sequence<int, S...>) {
+    (finish_at<L, From + S, M>(mem, i, sum), ...);
   }
   template <int L, int S, class M, class Mem>
   static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
@@ -19281,7 +21132,8 @@ private:
   }
   template <int S>
   static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
+    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
     else return merge<S>(r, a);
   }
   template <int S>
@@ -19309,7 +21161,8 @@ private:
 // ---- varve/graph/cse.hpp
 namespace varve {
 
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone;
+/// what no result depends on is left out.
 /// Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -19317,7 +21170,10 @@ constexpr graph cse(graph const& g) {
   while (slots < 2 * g.nodes.size()) slots *= 2;
   list<int> table(slots, -1);
   list<std::size_t> used;
-  list<known> const what = identify(g);
+  list<known> const kinds = identify(g);
+  list<char> const marks = live_nodes(g);
+  char const* const live = marks.data();
+  known const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
   auto start = [&] { // operations of one region are not visible in another
@@ -19325,16 +21181,17 @@ constexpr graph cse(graph const& g) {
     used.clear();
   };
   auto each = [&](int n) {
-    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    if (!live[n]) return -1;
+    node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    bool const data = what[static_cast<std::size_t>(n)] == known::data;
+    bool const data = what[n] == known::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
     index_t const count = data ? numel(nd.out.sizes) : 0;
     std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    known const k_ = what[static_cast<std::size_t>(n)];
+    known const k_ = what[n];
     bool const commutes = k_ == known::add || k_ == known::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
@@ -19359,25 +21216,6 @@ constexpr graph cse(graph const& g) {
 
 } // namespace varve
 
-// ---- varve/graph/dce.hpp
-namespace varve {
-
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
-constexpr graph dce(graph const& g) {
-  list<char> live(g.nodes.size(), 0);
-  for (int r : g.results) live[static_cast<std::size_t>(r)] = 1;
-  for (std::size_t n = g.nodes.size(); n-- > 0;) {
-    node const& nd = g.nodes[n];
-    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
-    if (live[n])
-      for (int k = 0; k < nd.count; ++k) live[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])] = 1;
-  }
-  rewriter w(g);
-  return w.run([&](int n) { return live[static_cast<std::size_t>(n)] ? w.copy(g.nodes[static_cast<std::size_t>(n)]) : -1; }, [] {});
-}
-
-} // namespace varve
-
 // ---- varve/graph/fold.hpp
 namespace varve {
 namespace detail {
@@ -19387,6 +21225,7 @@ struct folder {
   graph const& g;
   rewriter w;
   list<known> what;       // of the old nodes
+  list<char> live;        // of the old nodes
   list<int> uses{};       // of the old nodes
   list<known> made{};     // of the new nodes
   list<char> splat{};     // every element of the new node is `value`
@@ -19394,15 +21233,18 @@ struct folder {
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
-  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
     uses.assign(g.nodes.size(), 0);
-    for (int e : g.edges) ++uses[static_cast<std::size_t>(e)];
-    for (int r : g.results) ++uses[static_cast<std::size_t>(r)];
+    for (int r : g.results) ++uses[r];
     for (std::size_t n = 0; n < what.size(); ++n) {
-      if (what[n] == known::add) add_ = g.nodes[n].op;
-      if (what[n] == known::sub) sub_ = g.nodes[n].op;
-      if (what[n] == known::neg) neg_ = g.nodes[n].op;
-      if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
+      if (!live[n]) continue;
+      node const& nd = g.nodes[n];
+      for (int k = 0; k < nd.count; ++k) ++uses[g.edges[nd.first + k]];
+      known const k = what[n];
+      if (k == known::add) add_ = nd.op;
+      if (k == known::sub) sub_ = nd.op;
+      if (k == known::neg) neg_ = nd.op;
+      if (k == known::expand && nd.at.count == 1) expand = nd.op;
     }
   }
   static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
@@ -19645,10 +21487,11 @@ constexpr int folder::visit(int n) {
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
 /// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
+/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
+/// depends on is left out. One bounded visit per node.
 constexpr graph fold(graph const& g) {
   detail::folder f(g);
-  return f.w.run([&](int n) { return f.visit(n); }, [] {});
+  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
 }
 
 } // namespace varve
@@ -19656,1158 +21499,13 @@ constexpr graph fold(graph const& g) {
 // ---- varve/graph/optimize.hpp
 namespace varve {
 
-/// The fixed sequence of passes before planning: fold, merge equal operations, fold what became equal, drop the dead.
+/// The fixed sequence of passes before planning: fold, merge equal operations. Both leave out what no result depends on.
 constexpr graph optimize(graph const& g) {
-  graph const live = dce(g);
-  graph const folded = fold(live);
-  graph const merged = cse(folded);
-  return dce(merged);
+  graph const folded = fold(g);
+  return cse(folded);
 }
 
 } // namespace varve
-
-// ---- varve/graph/unfold.hpp
-/// @file
-/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here, and
-/// `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain shift or zero.
-namespace varve::loop {
-
-/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
-struct axis_index {
-  int dim;
-  index_t offset, coef;
-  friend constexpr bool operator==(axis_index const& a, axis_index const& b) { return a.dim == b.dim && a.offset == b.offset && a.coef == b.coef; }
-};
-
-/// One node at one index map.
-struct instance {
-  enum class form : unsigned char { value, alias, zero, load } as;
-  int node;
-  int map;  // first axis_index
-  int next; // further instance of the node
-  int args, count;
-};
-
-/// Part of an iteration space.
-struct box {
-  index_t lo[max_rank]{}, hi[max_rank]{};
-};
-
-/// Sizes without the ones: what an iteration space is.
-constexpr dims squeeze(dims const& s) {
-  dims r;
-  for (int k = 0; k < s.n; ++k)
-    if (s.v[k] != 1) r.push_back(s.v[k]);
-  return r;
-}
-
-/// What unfolding asks of the planner: nodes whose values are found in memory.
-struct facts {
-  graph const& g;
-  list<known> const& what;
-  list<char> const& stored;     // the node has a buffer
-  list<char> const& opaque;     // the node is never computed in a loop
-  list<int> const& group;       // of a stored node
-};
-
-struct unfolding {
-  facts const& f;
-  int group;      // stored nodes of this group are computed, not loaded
-  bool explore;   // follow all branches, without boxes
-  int self = -1;  // while exploring: the root itself
-  box range{};
-  list<int> head{};
-  list<char> near{}; // was any of 64 neighbouring nodes demanded?
-  list<axis_index> maps{};
-  list<instance> all{};
-  list<int> args{};
-  int highest = -1;
-  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
-  int cut_dim = -1; // set when the box must be split at cut_at
-  index_t cut_at = 0;
-
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0) {}
-
-  constexpr void clear() {
-    for (instance const& i : all) head.data()[i.node] = -1, near.data()[i.node / 64] = 0;
-    maps.clear(), all.clear(), args.clear();
-    highest = cut_dim = -1;
-  }
-  /// The next node below or above `n` to look at: neighbourhoods where nothing was demanded are passed over, so that a sweep costs what was demanded and not what the graph has.
-  constexpr int below(int n) const {
-    char const* const any = near.data();
-    --n;
-    while (n >= 0 && !any[n / 64]) n = n / 64 * 64 - 1;
-    return n;
-  }
-  constexpr int above(int n) const {
-    char const* const any = near.data();
-    ++n;
-    while (n <= highest && !any[n / 64]) n = n / 64 * 64 + 64;
-    return n;
-  }
-  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
-
-  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
-  constexpr int demand(int n, axis_index const* m) {
-    dims const& s = f.g.nodes.data()[n].out.sizes;
-    axis_index mine[max_rank];
-    for (int k = 0; k < s.n; ++k)
-      if (s.v[k] != 1) mine[k] = m[k];
-      else mine[k] = {-1, 0, 0};
-    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
-    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
-      axis_index const* const at = maps.data() + known_ones[i].map;
-      bool same = true;
-      for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
-      if (same) return i;
-    }
-    int const id = static_cast<int>(all.size());
-    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
-    for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id, near.data()[n / 64] = 1;
-    if (n > highest) highest = n;
-    return id;
-  }
-  /// The identity map of a value of sizes `s` over the space `squeeze(s)`.
-  static constexpr void identity(dims const& s, axis_index* m) {
-    int d = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] != 1) m[k] = {d++, 0, 1};
-      else m[k] = {-1, 0, 0};
-    }
-  }
-  constexpr bool is_identity(instance const& i, dims const& space) const {
-    dims const& s = sizes(i.node);
-    if (!(squeeze(s) == space)) return false;
-    axis_index m[max_rank]{};
-    identity(s, m);
-    for (int k = 0; k < s.n; ++k)
-      if (!(m[k] == maps[static_cast<std::size_t>(i.map + k)])) return false;
-    return true;
-  }
-  constexpr bool is_leaf(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    if (is_given(f.what[k]) || f.opaque[k]) return true;
-    return f.stored[k] && (explore ? n != self : f.group[k] != group);
-  }
-
-  /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
-  constexpr void run() {
-    for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
-      for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
-  }
-
-private:
-  constexpr void operand(int i, int n, axis_index const* m) {
-    int const a = demand(n, m);
-    args.push_back(a);
-    ++all.data()[i].count;
-  }
-  constexpr void expand(int i);
-  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
-  constexpr int inside(axis_index const& x, index_t from, index_t to) {
-    if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
-    index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
-    index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    auto decided = [this](bool is, index_t more, index_t less) {
-      if (is && asked) asked->push_back(more - less);
-      return is;
-    };
-    if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
-    if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
-    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
-    cut_dim = x.dim;
-    cut_at = (edge - x.offset + x.coef - 1) / x.coef;
-    return -1;
-  }
-};
-
-constexpr void unfolding::expand(int i) {
-  int const n = all.data()[i].node;
-  node const& nd = f.g.nodes.data()[n];
-  int const* const in = f.g.edges.data() + nd.first;
-  auto input = [&](int k) { return in[k]; };
-  axis_index m[max_rank], o[max_rank];
-  axis_index const* const mine = maps.data() + all.data()[i].map;
-  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
-  int const rank = nd.out.sizes.n;
-  all.data()[i].args = static_cast<int>(args.size());
-  auto form = [&](instance::form x) { all.data()[i].as = x; };
-  if (is_leaf(n)) return form(instance::form::load);
-  known const what = f.what[static_cast<std::size_t>(n)];
-  switch (what) {
-  case known::constant:
-  case known::count:
-  case known::arange: return;
-  case known::permute:
-    for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
-    operand(i, input(0), o);
-    return form(instance::form::alias);
-  case known::reshape: {
-    dims const& s = sizes(input(0));
-    if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
-    int at = 0;
-    for (int k = 0; k < s.n; ++k) {
-      if (s.v[k] == 1) continue;
-      while (nd.out.sizes.v[at] == 1) ++at;
-      o[k] = m[at++];
-    }
-    operand(i, input(0), o);
-    return form(instance::form::alias);
-  }
-  case known::slice: {
-    dims const& a = nd.at[0];
-    for (int k = 0; k < rank; ++k) o[k] = m[k];
-    o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
-    o[a[0]].coef *= a[3];
-    operand(i, input(0), o);
-    return form(instance::form::alias);
-  }
-  case known::slice_backward: {
-    dims const& a = nd.at[1];
-    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-    if (in == 0) return form(instance::form::zero);
-    if (in < 0) return;
-    m[a[0]].offset -= a[1];
-    operand(i, input(0), m);
-    return form(instance::form::alias);
-  }
-  case known::cat: {
-    int const axis = static_cast<int>(nd.at[0][0]);
-    index_t at = 0;
-    for (int k = 0; k < nd.count; ++k) {
-      index_t const size = sizes(input(k))[axis];
-      int const within = explore ? 1 : inside(m[axis], at, at + size);
-      if (within < 0) return;
-      if (within) {
-        for (int q = 0; q < rank; ++q) o[q] = m[q];
-        o[axis].offset -= at;
-        operand(i, input(k), o);
-        if (!explore) return form(instance::form::alias);
-      }
-      at += size;
-    }
-    return form(instance::form::alias);
-  }
-  case known::sum:
-  case known::amax:
-  case known::amin: { // few elements: unrolled
-    dims const& s = sizes(input(0));
-    bool const keep = nd.at[1][0] != 0;
-    dims count;
-    int at = 0;
-    int axes[max_rank]{};
-    for (int k = 0; k < s.n; ++k) {
-      if (nd.at[0].contains(k)) {
-        axes[count.n] = k;
-        count.push_back(s.v[k]);
-        at += keep;
-      } else {
-        o[k] = m[at++];
-      }
-    }
-    for (index_t e = 0; e < numel(count); ++e) {
-      index_t r = e;
-      for (int k = count.n - 1; k >= 0; --k) {
-        o[axes[k]] = {-1, r % count[k], 0};
-        r /= count[k];
-      }
-      operand(i, input(0), o);
-    }
-    return;
-  }
-  case known::mm: { // short inner dimension: unrolled
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    dims const& s = sizes(input(0));
-    index_t const inner = s[s.n - (ta ? 2 : 1)];
-    axis_index const row = m[rank - 2], col = m[rank - 1];
-    for (index_t e = 0; e < inner; ++e) {
-      axis_index const c{-1, e, 0};
-      m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-      operand(i, input(0), m);
-      m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-      operand(i, input(1), m);
-    }
-    return;
-  }
-  case known::one_hot: // compares the operand with the last index
-    operand(i, input(0), m);
-    return;
-  default: break;
-  }
-  for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
-    dims const& s = sizes(input(k));
-    int const shift = rank - s.n;
-    for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
-    operand(i, input(k), o);
-  }
-  if (what == known::expand) form(instance::form::alias);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/role.hpp
-namespace varve::loop {
-
-/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
-enum class role : unsigned char { source, inlined, reduction, product, call };
-
-/// Roles and costs of all nodes of a graph.
-struct role_table {
-  graph const& g;
-  list<known> const& what;
-  list<role> of{};
-  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
-  list<index_t> dense{};  // the part of it that varies with every element
-
-  static constexpr index_t few = 16; // loops up to this length are unrolled
-  /// Cost of one operator without its operands.
-  static constexpr index_t own(known k) {
-    if (k == known::pointwise || k == known::div) return 8;
-    return (k >= known::add && k <= known::cheap) ? 1 : 0;
-  }
-
-  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
-    std::size_t const n = g.nodes.size();
-    of.reserve(n), weight.reserve(n), dense.reserve(n);
-    for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
-  }
-  constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
-  constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
-
-  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
-  constexpr bool unrolls(int n) const {
-    if (n < 0) return false;
-    auto const k = static_cast<std::size_t>(n);
-    node const& nd = g.nodes[k];
-    if (of[k] == role::product) {
-      index_t const kept = numel(nd.out.sizes);
-      return kept > 1 && kept <= few && inner(nd) >= 2 * kept;
-    }
-    if (of[k] != role::reduction) return false;
-    dims const& s = sizes(input(nd, 0));
-    index_t const kept = numel(nd.out.sizes), last = s.n - 1;
-    return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) && s[static_cast<int>(last)] > 1 &&
-           dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
-  }
-  /// The iteration space of a stored node.
-  constexpr dims space(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    node const& nd = g.nodes[k];
-    if (of[k] == role::product) {
-      dims const& b = sizes(input(nd, 1));
-      dims const& a = sizes(input(nd, 0));
-      if (unrolls(n)) return squeeze(dims(inner(nd)));
-      return squeeze(numel(a) > numel(b) ? a : b);
-    }
-    if (of[k] != role::reduction) return squeeze(nd.out.sizes);
-    dims const& s = sizes(input(nd, 0));
-    if (!unrolls(n)) return squeeze(s);
-    dims r;
-    for (int d = 0; d < s.n; ++d)
-      if (nd.at[0].contains(d) && s[d] != 1) r.push_back(s[d]);
-    return r;
-  }
-
-private:
-  constexpr index_t inner(node const& nd) const {
-    dims const& a = sizes(input(nd, 0));
-    return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
-  }
-  constexpr void classify(node const& nd, known k) {
-    role r = role::inlined;
-    index_t w = own(k), d = w, times = 1;
-    index_t const size = numel(nd.out.sizes);
-    switch (k) {
-    case known::placeholder:
-    case known::data:
-    case known::constant: r = role::source; break;
-    case known::sum:
-    case known::amax:
-    case known::amin: {
-      index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
-      auto const a = static_cast<std::size_t>(input(nd, 0));
-      if (reduced <= few && dense[a] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
-      else r = role::reduction;
-      break;
-    }
-    case known::mm: {
-      index_t const in = inner(nd);
-      dims const& s = nd.out.sizes;
-      bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
-      if (in == 0 || !is_floating(nd.out.type)) r = role::call;
-      else if (in == 1 || (vector && in <= few && (size >= 8 || in <= 4)) || (in <= 4 && size <= 16)) times = in, w = d = in;
-      else r = vector && s.n == 2 ? role::product : role::call;
-      break;
-    }
-    case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
-    case known::gather:
-    case known::scatter_add:
-    case known::argmax:
-    case known::cond:
-    case known::scan:
-    case known::getitem:
-    case known::other: r = role::call; break;
-    default: break;
-    }
-    if (r == role::inlined)
-      for (int e = 0; e < nd.count; ++e) {
-        auto const o = static_cast<std::size_t>(input(nd, e));
-        if (of[o] != role::inlined) continue;
-        w += weight[o] * times;
-        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times;
-      }
-    else w = d = 0;
-    of.push_back(r);
-    weight.push_back(w < 100000 ? w : 100000);
-    dense.push_back(d < 100000 ? d : 100000);
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/graph/root.hpp
-/// @file
-/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
-namespace varve::loop {
-
-/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
-struct root {
-  sink_kind kind = sink_kind::store;
-  bool product = false, accumulate = false;
-  int a = -1, b = -1; // instances
-  access at = blank_access;
-};
-
-namespace detail {
-constexpr bool is_integer(dtype t) { return category(t) == 1; }
-
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
-/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
-constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false;
-  auto resolved = [&](int i) {
-    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
-    return i;
-  };
-  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
-  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
-  auto needs = [&](int k) {
-    int const i = resolved(k);
-    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
-  };
-  for (std::size_t k = 0; k < u.all.size(); ++k) {
-    instance const& i = u.all[k];
-    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = type(static_cast<int>(k));
-    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
-    if (i.as != instance::form::value || is_one_hot(i)) continue;
-    integers |= is_integer(t);
-    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
-  }
-  for (root const& r : roots) {
-    needs(r.a);
-    if (r.product) needs(r.b);
-  }
-  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
-}
-
-/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
-constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
-  double cost = steps;
-  for (access const& a : acc)
-    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
-  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
-  return cost * static_cast<double>(vectors) / static_cast<double>(n);
-}
-} // namespace detail
-
-/// Appends a stage that fills a buffer with the neutral element of a reduction.
-constexpr void fill(program& p, int buffer, sink_kind kind) {
-  stage s = blank_stage;
-  s.kind = stage_kind::fill;
-  s.out = buffer;
-  double const inf = std::numeric_limits<double>::infinity();
-  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
-  p.stages.push_back(s);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/lower.hpp
-/// @file
-/// Lowering: from the instances of an unfolding to the steps of one loop nest, its loop order and its SIMD dimension.
-namespace varve::loop {
-
-/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
-constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
-  graph const& g = u.f.g;
-  // Plain pointers: each call saved is saved a thousand times in the compiler.
-  instance const* const all = u.all.data();
-  axis_index const* const maps = u.maps.data();
-  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
-  node const* const nodes = g.nodes.data();
-  known const* const what_of = u.f.what.data();
-  int const count = static_cast<int>(u.all.size());
-  body b = blank_body;
-  b.type = detail::lanes_for(u, roots);
-
-  // Affine addresses over the iteration space: loads first, then sinks.
-  list<access> acc;
-  list<int> access_numbers(static_cast<std::size_t>(count), -1);
-  int* const access_of = access_numbers.data();
-  int steps = 0;
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
-    node const& nd = nodes[in.node];
-    known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot || what == known::count;
-    if (in.as == instance::form::value && !index) {
-      steps += 1;
-      continue;
-    }
-    access a = blank_access;
-    dims const stride = contiguous_strides(nd.out.sizes);
-    for (int k = 0; k < nd.out.sizes.n; ++k) {
-      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
-      axis_index const& x = maps[in.map + k];
-      index_t const s = index ? 1 : stride[k];
-      a.offset += x.offset * s;
-      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
-    }
-    if (what == known::count) a.offset = nd.at[0][0];
-    if (!index) {
-      int from = in.node;
-      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
-      a.buffer = buffer_of_[from];
-    }
-    access_of[i] = static_cast<int>(acc.size());
-    acc.push_back(a);
-  }
-  int const first_sink = static_cast<int>(acc.size());
-  for (root const& r : roots) acc.push_back(r.at);
-  for (access& a : acc)
-    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
-
-  // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
-  for (int d = 0; d < rank; ++d) {
-    index_t const n = u.range.hi[d] - u.range.lo[d];
-    if (n == 1) continue;
-    int const l = b.rank;
-    bool merge = l > 0;
-    for (access const& a : acc) merge = merge && a.stride[l - 1] == n * a.stride[d];
-    if (merge) {
-      for (access& a : acc) a.stride[l - 1] = a.stride[d];
-      b.extent[l - 1] *= n;
-    } else {
-      for (access& a : acc) a.stride[l] = a.stride[d];
-      b.extent[l] = n;
-      ++b.rank;
-    }
-  }
-  for (access& a : acc)
-    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
-
-  // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
-  index_t volume = 1;
-  for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
-  int order[max_rank]{}, placed = 0;
-  bool reduces = false;
-  for (root const& r : roots) reduces |= r.kind != sink_kind::store;
-  auto kept = [&](int d) {
-    for (std::size_t r = 0; r < roots.size(); ++r)
-      if (roots[r].kind != sink_kind::store && acc[static_cast<std::size_t>(first_sink) + r].stride[d] == 0) return false;
-    return true;
-  };
-  bool const reorder = reduces && volume <= 16384;
-  for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
-    for (int d = 0; d < b.rank; ++d)
-      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
-  {
-    list<access> const old = acc;
-    body const before = b;
-    for (int l = 0; l < b.rank; ++l) {
-      b.extent[l] = before.extent[order[l]];
-      for (std::size_t k = 0; k < acc.size(); ++k) acc[k].stride[l] = old[k].stride[order[l]];
-    }
-  }
-  if (b.type != lane::wide && b.rank > 0) {
-    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
-    double best = 1e300;
-    for (int d = b.rank - 1; d >= 0; --d) {
-      double const c = detail::vector_cost(b, acc, d, steps, lanes);
-      if (c < best) best = c, b.vector = d;
-    }
-    if (lanes == 1) b.vector = -1;
-    int sums = 0;
-    for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
-    b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
-  }
-  int const inner = b.rank - 1;
-
-  // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
-  list<int> by_node(static_cast<std::size_t>(count), 0);
-  {
-    std::size_t k = 0;
-    for (int n = u.above(-1); n <= u.highest; n = u.above(n))
-      for (int i = head[n]; i >= 0; i = all[i].next) by_node[k++] = i;
-  }
-  list<int> slots(static_cast<std::size_t>(count), 0), targets(static_cast<std::size_t>(count), 0), step_numbers(static_cast<std::size_t>(count), -1);
-  int *const slot = slots.data(), *const resolved = targets.data(), *const step_of = step_numbers.data();
-  list<char> exact(static_cast<std::size_t>(count), 0);
-  char* const rounded = exact.data(); // used by more than additions: the product itself is needed
-  for (int i : by_node) {
-    instance const& in = all[i];
-    resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
-  }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
-  auto sums_products = [&](instance const& in) { // then it is a dot product
-    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
-    for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
-    return all_are;
-  };
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as != instance::form::value) continue;
-    known const what = what_of[in.node];
-    if (sums_products(in)) continue;
-    for (int k = 0; k < in.count; ++k) {
-      int const a = resolved[args[in.args + k]];
-      int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
-      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
-      if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
-    }
-  }
-  for (root const& r : roots) {
-    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
-    if (r.product) rounded[resolved[r.b]] = 1;
-  }
-  list<step> fixed, varying;
-  int const access_base = static_cast<int>(p.accesses.size());
-  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
-  int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
-  // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
-  auto records = [&](int first) {
-    list<int> fields;
-    access const& like = acc[access_of[first]];
-    for (int i = first; i >= 0; i = all[i].next) {
-      access const& a = acc[access_of[i]];
-      bool same = a.buffer == like.buffer;
-      for (int l = 0; l < b.rank; ++l) same = same && a.stride[l] == like.stride[l];
-      if (same) fields.push_back(i);
-    }
-    for (std::size_t k = 1; k < fields.size(); ++k) // by address; they come nearly sorted
-      for (std::size_t q = k; q > 0 && acc[access_of[fields[q]]].offset < acc[access_of[fields[q - 1]]].offset; --q) std::swap(fields[q], fields[q - 1]);
-    int const n = static_cast<int>(fields.size());
-    if (n < at_once || acc[access_of[fields.back()]].offset - acc[access_of[fields[0]]].offset != n - 1) return;
-    for (int k = 0; k < n; k += at_once) {
-      int const start = k + at_once <= n ? k : n - at_once; // the last ones overlap
-      for (int q = 0; q < at_once; ++q) {
-        step s = blank_step;
-        s.kind = q ? step_kind::none : step_kind::records;
-        s.type = nodes[all[first].node].out.type, s.node = all[first].node;
-        s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
-        s.slot = static_cast<int>(varying.size());
-        if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
-        varying.push_back(s);
-      }
-    }
-  };
-  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
-  auto vanish = [&](int m) { // a product whose users multiply by themselves
-    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
-  };
-  for (int i : by_node) {
-    instance const& in = all[i];
-    if (in.as == instance::form::alias || step_of[i] >= 0) continue;
-    if (in.as == instance::form::load && b.vector >= 0 && b.vector == inner && width > 1 && b.extent[inner] >= width) {
-      dtype const t = nodes[in.node].out.type;
-      if (acc[access_of[i]].stride[inner] > 1 && (t == dtype::float32) == (b.type == lane::f32) && is_floating(t) && i == head[in.node]) records(i);
-      if (step_of[i] >= 0) continue;
-    }
-    node const& nd = nodes[in.node];
-    known const what = what_of[in.node];
-    step s = blank_step;
-    s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
-    s.args = static_cast<int>(p.slots.size());
-    if (in.as == instance::form::zero) s.kind = step_kind::constant;
-    else if (in.as == instance::form::load) s.kind = step_kind::load;
-    else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == known::arange || what == known::one_hot || what == known::count) s.kind = step_kind::index;
-    else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
-    else if (what == known::sum) s.kind = step_kind::sum;
-    else if (what == known::amax) s.kind = step_kind::greatest;
-    else if (what == known::amin) s.kind = step_kind::least;
-    else if (what == known::mm) s.kind = step_kind::dot;
-    else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
-    bool invariant = true;
-    if (int const a = access_of[i]; a >= 0) {
-      s.access = access_base + a;
-      invariant = inner < 0 || acc[a].stride[inner] == 0;
-    }
-    auto take = [&](int a) {
-      p.slots.push_back(a);
-      if (s.count < 3) s.in[s.count] = a;
-      invariant = invariant && a < 0;
-      ++s.count;
-    };
-    if (sums_products(in)) {
-      s.kind = step_kind::dot;
-      for (int k = 0; k < in.count; ++k) {
-        int const m = resolved[args[in.args + k]];
-        take(factor(m, 0)), take(factor(m, 1));
-        vanish(m);
-      }
-    } else if (in.as == instance::form::value) {
-      for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
-    }
-    // a * b + c in one instruction, when the product is used in sums only
-    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
-      for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
-        int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
-        if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
-        s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
-        s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
-        s.count = 3;
-        vanish(m);
-        break;
-      }
-    }
-    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
-      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
-    if (b.rank == 0) invariant = false;
-    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
-    slot[i] = invariant ? ~s.slot : s.slot;
-    step_of[i] = invariant ? -1 : s.slot;
-    (invariant ? fixed : varying).push_back(s);
-  }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
-  for (root const& r : roots)
-    if (multiplies(r)) vanish(resolved[r.a]);
-  b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
-  for (step const& s : fixed) p.steps.push_back(s);
-  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
-  for (step const& s : varying) p.steps.push_back(s);
-  b.paired = b.paired && b.step_count <= 128;
-
-  b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
-  for (std::size_t r = 0; r < roots.size(); ++r) {
-    sink s = blank_sink;
-    s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
-    s.a = slot[resolved[roots[r].a]];
-    if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
-    s.access = access_base + first_sink + static_cast<int>(r);
-    if (s.kind != sink_kind::store) {
-      int level = b.rank;
-      while (level > 0 && acc[first_sink + static_cast<int>(r)].stride[level - 1] == 0) --level;
-      s.level = level < b.rank || b.rank == 0 ? level : -1;
-      bool again = s.level < 0; // an outer loop comes back to the same element
-      for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
-      if (again && !s.accumulate) {
-        fill(p, roots[r].at.buffer, s.kind);
-        s.accumulate = true;
-      }
-    }
-    p.sinks.push_back(s);
-  }
-  for (access const& a : acc) p.accesses.push_back(a);
-  stage st = blank_stage;
-  st.number = static_cast<int>(p.bodies.size());
-  p.bodies.push_back(b);
-  p.stages.push_back(st);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/seed.hpp
-namespace varve::loop {
-
-/// A node that a loop computes, or a copy of its value.
-struct member {
-  int node;
-  int copy_to;          // result buffer of a copy, -1 for the node's own
-  index_t offset = 0;   // where the copy begins in it
-  dims strides{};       // and how it goes on, per axis of the node
-};
-
-/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
-constexpr void spread(graph const& g, list<known> const& what, list<int> const& uses, member const& m, list<member>& copies) {
-  node const& nd = g.nodes[m.node];
-  auto operand = [&](int k) { return g.edges[nd.first + k]; };
-  auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
-  known const k = what[m.node];
-  if (uses[m.node] == 1 && k == known::cat) {
-    member part = m;
-    for (int e = 0; e < nd.count; ++e) {
-      part.node = operand(e);
-      spread(g, what, uses, part, copies);
-      part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
-    }
-  } else if (uses[m.node] == 1 && k == known::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
-    member whole{operand(0), m.copy_to, m.offset, {}};
-    int at = 0;
-    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
-      while (s != 1 && nd.out.sizes[at] == 1) ++at;
-      whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
-    }
-    spread(g, what, uses, whole, copies);
-  } else if (uses[m.node] == 1 && k == known::permute) {
-    member whole{operand(0), m.copy_to, m.offset, m.strides};
-    for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
-    spread(g, what, uses, whole, copies);
-  } else {
-    copies.push_back(m);
-  }
-}
-
-/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its value.
-constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m, list<root>& roots) {
-  graph const& g = roles.g;
-  node const& nd = g.nodes[m.node];
-  axis_index map[max_rank]{};
-  role const kind = m.copy_to < 0 ? roles.of[m.node] : role::inlined;
-  root r;
-  r.at.buffer = m.copy_to < 0 ? buffer_of[m.node] : m.copy_to;
-  dims const out = m.copy_to < 0 ? contiguous_strides(nd.out.sizes) : m.strides;
-  r.at.offset = m.offset;
-  if (kind == role::inlined || kind == role::source) {
-    unfolding::identity(nd.out.sizes, map);
-    r.a = u.demand(m.node, map);
-    for (int k = 0; k < nd.out.sizes.n; ++k)
-      if (map[k].dim >= 0) r.at.stride[map[k].dim] = out[k];
-    roots.push_back(r);
-    return;
-  }
-  bool const unrolled = roles.unrolls(m.node);
-  int const a = roles.input(nd, 0);
-  dims const& s = g.nodes[a].out.sizes;
-  if (kind == role::product) { // mm with one row or column
-    bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    int const b = roles.input(nd, 1);
-    index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
-    r.kind = sink_kind::sum, r.product = true;
-    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
-    index_t const free = rows > 1 ? rows : cols;
-    for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
-      axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};
-      axis_index const f = unrolled ? axis_index{-1, e, 0} : free == 1 ? axis_index{-1, 0, 0} : axis_index{inner_first && inner > 1 ? 1 : 0, 0, 1};
-      axis_index const row = rows > 1 ? f : axis_index{-1, 0, 0}, col = rows > 1 ? axis_index{-1, 0, 0} : f;
-      map[0] = ta ? k : row, map[1] = ta ? row : k;
-      r.a = u.demand(a, map);
-      map[0] = tb ? col : k, map[1] = tb ? k : col;
-      r.b = u.demand(b, map);
-      r.at.offset = unrolled ? e : 0;
-      if (f.dim >= 0) r.at.stride[f.dim] = 1;
-      roots.push_back(r);
-    }
-    return;
-  }
-  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
-  bool const keep = nd.at[1][0] != 0;
-  dims stride; // of the result, per axis of the operand
-  for (int k = 0, o = 0; k < s.n; ++k) {
-    bool const reduced = nd.at[0].contains(k);
-    stride.push_back(reduced ? 0 : out[o]);
-    o += !reduced || keep;
-  }
-  index_t const copies_ = unrolled ? numel(nd.out.sizes) : 1;
-  for (index_t e = 0; e < copies_; ++e) {
-    int d = 0;
-    r.at.offset = e;
-    for (int k = 0; k < s.n; ++k) {
-      map[k] = {-1, 0, 0};
-      if (s[k] == 1) continue;
-      bool const reduced = nd.at[0].contains(k);
-      if (unrolled && !reduced) map[k] = {-1, e / stride[k] % s[k], 0};
-      else map[k] = {d, 0, 1}, r.at.stride[d++] = stride[k];
-    }
-    r.a = u.demand(a, map);
-    roots.push_back(r);
-  }
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/plan.hpp
-/// @file
-/// Planning: which values are stored, which loops compute them, in which order.
-namespace varve::loop {
-
-/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
-class planner {
-public:
-  constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
-    std::size_t const n = g.nodes.size();
-    stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
-    for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
-    uses.assign(n, 0);
-    for (int e : g.edges) ++uses[e];
-    for (int r : g.results) ++uses[r];
-  }
-  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
-  constexpr program run(bool samples) {
-    results();
-    auto const own = static_cast<std::size_t>(g.regions[0].node_count);
-    for (std::size_t k = 0; k < own; ++k) {
-      if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
-      if (roles.of[k] == role::call)
-        for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
-    }
-    for (int round = 0; round < 12 && !arrange(); ++round) {}
-    for (std::size_t k = 0; k < own; ++k)
-      if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
-    facts const f{g, what, stored, opaque, group};
-    unfolding u(f, -1, false);
-    if (samples) u.asked = &p.asked;
-    for (std::size_t k = 0; k < groups.size(); ++k) {
-      if (groups[k].call >= 0) call(groups[k].call);
-      else boxes(static_cast<int>(k), u);
-    }
-    place_in_arena(p);
-    return static_cast<program&&>(p);
-  }
-
-private:
-  struct one_group {
-    dims space;
-    int call = -1;
-    list<member> members{};
-  };
-  graph const& g;
-  list<known> what;
-  role_table roles;
-  list<char> stored{}, opaque{};
-  list<int> group{}, buffer_of{}, uses{};
-  list<member> copies{};
-  list<one_group> groups{};
-  program p{};
-
-  constexpr int input(node const& n, int k) const { return g.edges[n.first + k]; }
-  constexpr void store(int n) {
-    if (!is_given(what[n])) stored[n] = 1;
-  }
-  /// The node whose buffer holds the elements of `n`: reshapes are free.
-  constexpr int base(int n) const {
-    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
-    return n;
-  }
-  constexpr int new_buffer(meta const& m, index_t rows) {
-    p.buffers.push_back({place::arena, m.type, 0, numel(m.sizes) * rows, -1});
-    return static_cast<int>(p.buffers.size()) - 1;
-  }
-  constexpr int new_buffer(node const& n, place where, index_t number) {
-    p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
-    return static_cast<int>(p.buffers.size()) - 1;
-  }
-  /// The buffer of an array constant.
-  constexpr int constants(node const& n) {
-    auto const first = static_cast<std::ptrdiff_t>(n.value);
-    int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
-    for (index_t e = 0; e < numel(n.out.sizes); ++e) p.constants.push_back(g.constants[first + e]);
-    return buffer;
-  }
-  constexpr void results() {
-    region const& r = g.regions[0];
-    for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
-    for (int k = 0; k < r.node_count; ++k)
-      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
-    for (int k = 0; k < r.result_count; ++k) {
-      int const n = g.results[r.result_first + k], b = base(n);
-      int const buffer = new_buffer(g.nodes[n], place::result, k);
-      p.results.push_back(g.nodes[n].out);
-      dims const all = contiguous_strides(g.nodes[n].out.sizes);
-      if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
-      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
-      else stored[b] = 1, buffer_of[b] = buffer;
-    }
-  }
-  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
-  constexpr bool arrange() {
-    groups.clear();
-    bool stable = true;
-    facts const f{g, what, stored, opaque, group};
-    exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
-    for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
-      if (!stored[k]) continue;
-      if (opaque[k]) {
-        int after = -1;
-        for (int e = 0; e < g.nodes[k].count; ++e) {
-          int const b = base(input(g.nodes[k], e));
-          store(b);
-          if (group[b] > after) after = group[b];
-        }
-        if (what[k] == known::getitem) { // written by its operand
-          group[k] = after;
-          continue;
-        }
-        group[k] = static_cast<int>(groups.size()); // always after its operands: groups are executed in order
-        groups.push_back({dims{}, static_cast<int>(k)});
-      } else {
-        stable = join({static_cast<int>(k), -1}, e) && stable;
-      }
-    }
-    for (member const& c : copies) stable = join(c, e) && stable;
-    return stable;
-  }
-  /// What the members of a round share, so that each costs no more than what it needs.
-  struct exploration {
-    unfolding u;
-    list<int> seen;      // the loop that computed a node last
-    list<index_t> again; // cost of what is computed at several indices; zeros between two members
-  };
-  constexpr bool join(member const& m, exploration& shared) {
-    unfolding& u = shared.u;
-    list<int>& seen = shared.seen;
-    list<index_t>& again = shared.again;
-    u.clear();
-    dims const space = m.copy_to < 0 ? roles.space(m.node) : squeeze(g.nodes[m.node].out.sizes);
-    u.self = m.copy_to < 0 ? m.node : -1;
-    list<root> none;
-    seed(u, roles, buffer_of, m, none);
-    std::size_t const seeds = u.all.size();
-    u.run();
-    int earliest = 0;
-    bool stable = true;
-    for (instance const& i : u.all) {
-      int n = i.node;
-      if (i.as != instance::form::load || is_given(what[n])) continue;
-      bool const linear = !u.is_leaf(n);
-      if (linear) n = base(input(g.nodes[n], 0));
-      if (is_given(what[n])) continue;
-      if (!stored[n]) {
-        stored[n] = 1;
-        stable = false;
-        continue;
-      }
-      bool const together = !linear && roles.of[n] == role::inlined && u.is_identity(i, space);
-      int const after = group[n] + (together ? 0 : 1);
-      if (after > earliest) earliest = after;
-    }
-    int j = earliest;
-    while (j < static_cast<int>(groups.size()) && (groups[j].call >= 0 || !(groups[j].space == space))) ++j;
-    // Values that would be computed too often are stored: in descending order, since what a stored value needs is then not needed here.
-    list<char> needed(u.all.size(), 0);
-    for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
-    index_t const volume = numel(space);
-    for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
-      int const h = u.head[n];
-      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
-      node const& nd = g.nodes[n];
-      index_t c = role_table::own(what[n]);
-      for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
-      again[n] = c;
-    }
-    int const own = m.copy_to < 0 ? m.node : -1;
-    for (int n = u.highest; n >= 0; n = u.below(n)) {
-      int const h = u.head[n];
-      if (h < 0) continue;
-      int maps = 0;
-      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
-      if (!maps) continue;
-      bool keep = false;
-      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange && what[n] != known::count) {
-        index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
-        bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
-        seen[n] = j;
-      }
-      if (keep) {
-        stored[n] = 1;
-        stable = false;
-        continue;
-      }
-      for (int i = h; i >= 0; i = u.all[i].next)
-        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
-    }
-    for (instance const& i : u.all) again[i.node] = 0;
-    if (j == static_cast<int>(groups.size())) groups.push_back({space});
-    groups[j].members.push_back(m);
-    if (m.copy_to < 0) group[m.node] = j;
-    return stable;
-  }
-  /// A branch, whose operand 0 is the predicate, or a loop.
-  constexpr void higher_order(int n) {
-    node const& nd = g.nodes[n];
-    region const& r = g.regions[nd.regions_first];
-    bool const loop = what[n] == known::scan;
-    int const first = loop ? 0 : 1;
-    stage s = blank_stage;
-    s.kind = loop ? stage_kind::scan : stage_kind::branch;
-    s.number = static_cast<int>(p.calls.size());
-    call_info c;
-    c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
-    if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
-    else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
-    s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
-    s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
-    for (int m = n + 1; m < g.regions[0].node_count; ++m)
-      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
-        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
-    index_t const carried = loop ? nd.at[0][0] : c.results;
-    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
-      if (p.slots[s.in[2] + k] < 0) p.slots[s.in[2] + k] = new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0]);
-    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
-    p.calls.push_back(c);
-    p.stages.push_back(s);
-  }
-  constexpr void call(int n) {
-    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
-    node const& nd = g.nodes[n];
-    stage s = blank_stage;
-    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
-    s.number = static_cast<int>(p.calls.size());
-    call_info c;
-    c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;
-    for (int k = 0; k < nd.count && k < 3; ++k) c.in[k] = g.nodes[input(nd, k)].out;
-    p.calls.push_back(c);
-    s.out = buffer_of[n];
-    for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
-    p.stages.push_back(s);
-  }
-  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
-  constexpr void boxes(int j, unfolding& u) {
-    one_group const& gr = groups[j];
-    u.group = j;
-    list<box> todo(1, box{});
-    for (int d = 0; d < gr.space.n; ++d) todo[0].hi[d] = gr.space[d];
-    bool split = false;
-    while (!todo.empty()) {
-      u.clear();
-      u.range = todo.back();
-      todo.pop_back();
-      list<root> roots;
-      for (member const& m : gr.members) seed(u, roles, buffer_of, m, roots);
-      u.run();
-      if (u.cut_dim >= 0) {
-        if (!split)
-          for (root const& r : roots)
-            if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
-        split = true;
-        box left = u.range, right = u.range;
-        if (u.asked) u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
-        left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
-        todo.push_back(right), todo.push_back(left);
-        continue;
-      }
-      for (root& r : roots) r.accumulate = split && r.kind != sink_kind::store;
-      lower(u, gr.space.n, roots, buffer_of, p);
-    }
-  }
-};
-
-/// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g, bool samples = false) {
-  if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
-  return planner(g).run(samples);
-}
-
-} // namespace varve::loop
 
 // ---- varve/graph/scratch.hpp
 /// @file
@@ -20909,7 +21607,8 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -20919,7 +21618,8 @@ struct region_of<Make, R> {
   static constexpr int symbols = Make::symbols;
   static constexpr graph at(int point) {
     graph const traced = Make::at(point);
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -21108,7 +21808,8 @@ struct built {
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
     } else {
-      graph const better = optimize(traced);
+      graph better = optimize(traced);
+      join_slices(better);
       p = plan(better);
       cut_long_bodies(p);
     }
@@ -21128,7 +21829,8 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
-    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
+    graph better[] = {optimize(traced[0]), optimize(traced[1])};
+    join_slices(better[0]), join_slices(better[1]);
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
     cut_long_bodies(p), cut_long_bodies(q);
@@ -21151,6 +21853,11 @@ template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
   static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  /// Executes the program.
+  template <int Arguments, int Results>
+  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+    loop::run<compiled>(mem);
+  }
 };
 
 } // namespace varve::loop
@@ -21322,6 +22029,16 @@ struct result_type_of {
   using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
 };
 
+/// How `fuse(f)` executes: every operation is code of its own.
+struct unrolled {
+  template <class Make>
+  using program = compiled<Make>;
+};
+template <class How, class F, class... A>
+using program_for = typename How::template program<traced<F, A...>>;
+template <class T>
+concept execution = requires { typename T::template program<traced<T>>; };
+
 template <class P, class K>
 struct result_pack;
 template <class P, std::size_t... K>
@@ -21337,25 +22054,25 @@ private: // the result is declared in the outermost block: elsewhere g++ 12 woul
   template <class... A>
   static VARVE_INLINE auto one(A const&... a) {
     typename result_type_of<P, 0>::result r;
-    run<P, sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
+    P::template run<sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
     return r;
   }
   template <class... A>
   static VARVE_INLINE tuple several(A const&... a) {
     tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
-    run<P, sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
+    P::template run<sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
     return r;
   }
 };
 
 /// Results to be written, waiting for the arguments.
-template <class F, class... R>
+template <class F, class How, class... R>
 struct writer {
   std::tuple<R...> out; // references to variables; views by value
   template <class... A>
   void operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && accept_arguments<A...>()) {
-      using P = compiled<traced<F, argument<A>...>>;
+    if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
+      using P = program_for<How, F, argument<A>...>;
       static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
       write<P>(std::index_sequence_for<R...>{}, a...);
     }
@@ -21366,19 +22083,20 @@ private:
   VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
-    run<P, sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
+    P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
 } // namespace loop
 
 /// A function compiled as a whole: see `fuse`.
-template <class F>
+template <class F, class How = loop::unrolled>
 struct fused {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
-  using program = loop::compiled<loop::traced<F, loop::argument<A>...>>;
+  using program = loop::program_for<How, F, loop::argument<A>...>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
@@ -21387,14 +22105,14 @@ struct fused {
   /// for several large ones prefer `into`.
   template <class... A>
   auto operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
     }
   }
   /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, R...> into(R&&... r) const {
+  constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
 };
@@ -21404,6 +22122,11 @@ struct fused {
 /// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
+  return {};
+}
+/// The same, executed in another way: `fuse(f, table_driven)` keeps it a table (`table_driven.hpp`).
+template <class F, class How>
+constexpr fused<F, How> fuse(F const&, How) {
   return {};
 }
 
@@ -21535,7 +22258,7 @@ struct checked_arguments<std::integer_sequence<int, K...>, S...> {
 /// Runs program `P` on checked arguments into the memory `out...`.
 template <class P, class... A, class... R>
 VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
-  std::apply([&](auto const&... a) { run<P, sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
+  std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
 }
 
 template <class P, int K>
@@ -21581,12 +22304,13 @@ private:
 } // namespace loop
 
 /// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
-template <class F, class... S>
+template <class F, class How, class... S>
 struct fused_for {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
 
   /// The program, as a constant.
-  using program = loop::compiled<loop::traced<F, loop::declared<S>...>>;
+  using program = loop::program_for<How, F, loop::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
@@ -21596,7 +22320,7 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
       loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
@@ -21626,7 +22350,13 @@ struct fused_for {
 /// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
 template <auto First, auto... Rest, class F>
   requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
-constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+  return {};
+}
+/// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
+template <auto First, auto... Rest, class F, class How>
+  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
+constexpr fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&, How) {
   return {};
 }
 
@@ -21638,168 +22368,91 @@ constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t
 namespace varve {
 namespace loop {
 
+/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is of its own dtype, so that integers are exact.
+class tensor_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = true;
+  static varve::detail::pointwise_info const& info(op_handle const& op) {
+    op_table const* const table = ops::find(op.name);
+    if (!table || !table->pointwise) throw missing_rule((std::string("varve: fuse: operator ") + op.name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    return *table->pointwise;
+  }
+  block_operation operation(step const& s, dtype const* in) {
+    varve::detail::pointwise_info const& f = info(*s.op);
+    dtype const t = f.comparison ? in[s.count - 1] : s.type;
+    if (!f.loops[static_cast<int>(t)]) refuse::dtype_is_not_supported(f.name, name(t));
+    return {operator_in(entry(s.op), t), t, f.comparison ? dtype::bool_ : t};
+  }
+};
+
 /// A planned graph ready to run. Immutable, so that threads may share it.
 struct prepared {
-  program p;
-  list<meta> arguments;
-  std::vector<block_body> bodies;
-  std::vector<tensor> tables;                       // of array constants, by buffer
-  std::vector<op_table const*> operators;           // of calls
-  std::vector<std::unique_ptr<prepared>> functions; // by region
-  index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
+  block_program p;
+  std::vector<kernel::loop> kernels;
+  std::vector<kernel::detail::reducer> folds;
+  std::vector<block_callee> callees;
+
+  block_view view() const {
+    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
+            kernels.data(), folds.data(), callees.data()};
+  }
+};
+
+/// Products of matrices of any dtype, and operators that only tensors know.
+template <class = void>
+struct any_call {
+  static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
+  }
+  static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
+    boxed_args x;
+    for (int k = 0; k < c.operands; ++k) x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+  }
 };
 
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
 template <class = void>
-VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
-  auto r = std::make_unique<prepared>();
-  r->p = plan(g);
-  program const& p = r->p;
-  for (int k = 0; k < g.regions[0].inputs; ++k) r->arguments.push_back(g.nodes[k].out);
-  index_t hungriest = 0;
-  for (body const& b : p.bodies) {
-    r->bodies.push_back(block_planner<>::plan(p, b));
-    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
+VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
+  auto r = std::make_shared<prepared>();
+  r->p = plan_blocks<tensor_kernels>(g);
+  for (kernel_key const& k : r->p.keys.kernels) {
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type));
   }
-  r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
-  r->tables.resize(p.buffers.size());
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    buffer const& b = p.buffers[k];
-    if (b.where != place::constant) continue;
-    tensor const t = r->tables[k] = tensor::empty({b.elements}, b.type);
-    on_dtype(b.type, "fuse", [&]<class T>() {
-      for (index_t e = 0; e < b.elements; ++e) static_cast<T*>(t.raw())[e] = kernel::cast<T>(p.constants[b.number + e]);
-    });
-  }
-  r->operators.resize(p.calls.size());
-  r->functions.resize(g.regions.size());
-  for (stage const& s : p.stages) {
-    if (s.kind == stage_kind::loops || s.kind == stage_kind::fill || s.kind == stage_kind::matmul) continue;
-    call_info const& c = p.calls[s.number];
-    if (s.kind == stage_kind::call) {
-      if (c.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.op->name + " has more than three operands; call it outside of the fused function").c_str());
-      op_table const* const table = ops::find(c.op->name);
-      if (!table || !table->eval)
-        throw missing_rule((std::string("varve: fuse: operator ") + c.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-      r->operators[static_cast<std::size_t>(s.number)] = table;
-    } else {
-      auto const add = [&](int region) { r->functions[static_cast<std::size_t>(region)] = prepare(function_of(g, region)); };
-      add(c.region);
-      if (s.kind == stage_kind::branch) add(c.region + 1);
-      if (c.condition >= 0) add(c.condition);
-    }
+  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
+  for (block_call const& c : r->p.calls)
+    if (c.callee >= 0 && c.info.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name + " has more than three operands; call it outside of the fused function").c_str());
+  for (callee_key const& k : r->p.keys.callees) {
+    op_table const* const table = k.what == known::mm ? nullptr : ops::find(k.op->name);
+    if (k.what != known::mm && (!table || !table->eval))
+      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    r->callees.push_back({k.what == known::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
   }
   return r;
 }
 
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
-class program_runner {
-public:
-  static void run(prepared const& r, std::byte* const* arguments, std::byte* const* results) {
-    constexpr index_t usual = 1 << 15;
-    if (r.scratch <= usual) {
-      alignas(64) std::byte memory[usual];
-      program_runner{r, arguments, results, memory}.stages();
-    } else {
-      tensor const memory = tensor::empty({r.scratch}, dtype::uint8);
-      program_runner{r, arguments, results, static_cast<std::byte*>(memory.raw())}.stages();
-    }
+VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
+  constexpr index_t usual = 1 << 15;
+  index_t const bytes = r.p.functions[0].memory;
+  if (bytes <= usual) {
+    alignas(64) std::byte memory[usual];
+    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
+  } else {
+    tensor const memory = tensor::empty({bytes}, dtype::uint8);
+    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
   }
-
-private:
-  prepared const& r;
-  program const& p;
-  std::byte* const* arguments;
-  std::byte* const* results;
-  std::byte *arena, *scratch;
-  static constexpr std::size_t usual_buffers = 32;
-  std::byte* few[usual_buffers];
-  std::unique_ptr<std::byte*[]> many;
-  std::byte** at = few;
-
-  program_runner(prepared const& r_, std::byte* const* arguments_, std::byte* const* results_, std::byte* memory)
-      : r(r_), p(r_.p), arguments(arguments_), results(results_), arena(memory), scratch(memory + (p.workspace + 63) / 64 * 64) {
-    if (p.buffers.size() > usual_buffers) many = std::make_unique<std::byte*[]>(p.buffers.size()), at = many.get();
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      buffer const& b = p.buffers[k];
-      at[k] = b.where == place::argument ? arguments[b.number] : b.where == place::result ? results[b.number] : b.where == place::constant ? static_cast<std::byte*>(r.tables[k].raw()) : arena + b.number;
-    }
-  }
-  void stages() {
-    for (stage const& s : p.stages) {
-      if (s.kind == stage_kind::loops) block_runner<>::run(r.bodies[static_cast<std::size_t>(s.number)], at, scratch);
-      else if (s.kind == stage_kind::fill) fill(s);
-      else if (s.kind == stage_kind::matmul) multiply(s, p.calls[s.number]);
-      else if (s.kind == stage_kind::call) call(s, p.calls[s.number]);
-      else if (s.kind == stage_kind::branch) branch(s, p.calls[s.number]);
-      else scan(s, p.calls[s.number]);
-    }
-  }
-  void fill(stage const& s) {
-    buffer const& b = p.buffers[s.out];
-    block_reducer<>(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, b.type).clear(b.elements, at[s.out]);
-  }
-  void multiply(stage const& s, call_info const& c) {
-    int const rank = c.out.sizes.n;
-    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
-    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
-    for (index_t e = 0; e < count; ++e)
-      kernel::matmul<>(c.out.type, m, n, k, {at[s.in[0]] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {at[s.in[1]] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {at[s.out] + e * m * n * size, n, 1});
-  }
-  void call(stage const& s, call_info const& c) {
-    boxed_args in;
-    for (int k = 0; k < c.operands; ++k) in.push_back(tensor::from_blob(at[s.in[k]], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
-    tensor const y = r.operators[static_cast<std::size_t>(s.number)]->eval(c.at, in);
-    dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(at[s.out]), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
-  }
-  std::vector<std::byte*> addresses(int first, int count) const {
-    std::vector<std::byte*> v;
-    for (int k = 0; k < count; ++k) v.push_back(at[p.slots[first + k]]);
-    return v;
-  }
-  void branch(stage const& s, call_info const& c) {
-    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
-    run(*r.functions[static_cast<std::size_t>(c.region + (chosen ? 0 : 1))], addresses(s.in[1], c.operands).data(), addresses(s.in[2], c.results).data());
-  }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
-  void scan(stage const& s, call_info const& c) {
-    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
-    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
-    index_t const n = c.at[1][0];
-    auto bytes = [&](int slot) { return static_cast<std::size_t>(p.buffers[p.slots[slot]].elements * itemsize(p.buffers[p.slots[slot]].type)); };
-    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
-    std::vector<std::byte*> in = addresses(s.in[1], c.operands), out = addresses(s.in[2], c.results), here(out.begin(), out.begin() + carried), there = addresses(s.in[2] + c.results, carried);
-    std::vector<std::byte*> const from = in, to = out;
-    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-    for (int k = 0; k < carried; ++k) std::memcpy(here[static_cast<std::size_t>(k)], from[static_cast<std::size_t>(k)], bytes(s.in[1] + k));
-    index_t steps = n;
-    if (counted) on_dtype(p.buffers[p.slots[s.in[1] + walked]].type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from[static_cast<std::size_t>(walked)])); });
-    auto goes_on = [&](index_t step) {
-      if (!open) return step < steps;
-      in = from;
-      for (std::size_t k = 0; k < here.size(); ++k) in[k] = here[k];
-      run(*r.functions[static_cast<std::size_t>(c.condition)], in.data(), &at[s.in[0]]);
-      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
-      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
-      return go;
-    };
-    index_t step = 0;
-    for (; goes_on(step); ++step) {
-      index_t const row = c.at[0][2] ? steps - 1 - step : step;
-      for (int k = 0; k < walked; ++k) in[static_cast<std::size_t>(k)] = k < carried ? here[static_cast<std::size_t>(k)] : from[static_cast<std::size_t>(k)] + row * row_bytes(s.in[1] + k);
-      for (int k = 0; k < c.results; ++k) out[static_cast<std::size_t>(k)] = k < carried ? there[static_cast<std::size_t>(k)] : to[static_cast<std::size_t>(k)] + row * row_bytes(s.in[2] + k);
-      run(*r.functions[static_cast<std::size_t>(c.region)], in.data(), out.data());
-      std::swap(here, there);
-    }
-    if (!open && !counted) return;
-    for (int k = 0; k < carried; ++k)
-      if (here[static_cast<std::size_t>(k)] != to[static_cast<std::size_t>(k)]) std::memcpy(to[static_cast<std::size_t>(k)], here[static_cast<std::size_t>(k)], bytes(s.in[2] + k));
-    for (int k = carried; k < c.results; ++k) std::memset(to[static_cast<std::size_t>(k)] + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
-  }
-};
+}
 
 } // namespace loop
 
@@ -21808,27 +22461,28 @@ class fused_graph {
 public:
   explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
   /// dtypes and sizes of the arguments and of the results.
-  list<meta> const& arguments() const { return plan_->arguments; }
+  list<meta> const& arguments() const { return plan_->p.arguments; }
   list<meta> const& results() const { return plan_->p.results; }
   /// What the planner made of the graph.
-  loop::program const& program() const { return plan_->p; }
+  loop::block_program const& program() const { return plan_->p; }
   /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
   /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
-    std::vector<std::byte*> in, out;
+    std::vector<void const*> in;
+    std::vector<void*> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
       loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
       if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
-      in.push_back(static_cast<std::byte*>((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw()));
+      in.push_back((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw());
     }
     for (meta const& m : results()) {
       y.push_back(T::empty(m.sizes, m.type));
-      out.push_back(static_cast<std::byte*>(y[y.size() - 1].raw()));
+      out.push_back(y[y.size() - 1].raw());
     }
-    loop::program_runner<>::run(*plan_, in.data(), out.data());
+    loop::run_prepared<>(*plan_, in.data(), out.data());
     return y;
   }
 
@@ -22531,6 +23185,192 @@ VARVE_COLD inline std::string to_dot(graph_view const& g) {
   if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
   return s + "}\n";
 }
+
+} // namespace varve
+
+// ---- varve/graph/table_driven.hpp
+/// @file
+/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
+namespace varve {
+namespace loop {
+
+/// Array sizes of frozen tables.
+struct block_sizes {
+  std::size_t buffers, slots, stages, calls, bodies, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
+  static constexpr block_sizes of(block_program const& p) {
+    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
+            p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
+  }
+  constexpr bool holds(block_sizes const& o) const {
+    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
+           sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
+           callees >= o.callees;
+  }
+};
+
+/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a table names it.
+template <block_sizes S>
+struct static_block_keys {
+  kernel_key kernels[S.kernels + 1]{};
+  fold_key folds[S.folds + 1]{};
+  callee_key callees[S.callees + 1]{};
+};
+/// Tables in arrays of the executable.
+template <block_sizes S>
+struct static_block_program {
+  buffer buffers[S.buffers + 1]{};
+  int slots[S.slots + 1]{};
+  stage stages[S.stages + 1]{};
+  block_call calls[S.calls + 1]{};
+  block_body bodies[S.bodies + 1]{};
+  block_access accesses[S.accesses + 1]{};
+  block_place places[S.places + 1]{};
+  block_step steps[S.steps + 1]{};
+  block_sink sinks[S.sinks + 1]{};
+  block_function functions[S.functions + 1]{};
+  alignas(64) unsigned char constants[S.constants + 1]{};
+  meta arguments[S.arguments + 1]{}, results[S.results + 1]{};
+  block_sizes used{};
+  /// Bytes of stack.
+  index_t workspace = 0;
+  bool writes_arguments = false;
+};
+
+namespace detail {
+template <class T>
+constexpr void copy(T* to, T const* from, std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) to[k] = from[k];
+}
+template <class T>
+constexpr void copy(T* to, list<T> const& from, std::size_t) {
+  for (T const& x : from) *to++ = x;
+}
+/// Copies tables of any form `P`, of which `n` is used.
+template <block_sizes S, class P>
+constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
+  static_block_program<S> r;
+  r.used = n;
+  if (!S.holds(n)) return r;
+  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
+  copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
+  copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
+  copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
+  for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
+  r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
+  return r;
+}
+template <block_sizes S, class P>
+constexpr static_block_keys<S> frozen_keys(P const& p, block_sizes const& n) {
+  static_block_keys<S> r;
+  if (!S.holds(n)) return r;
+  copy(r.kernels, p.kernels, n.kernels), copy(r.folds, p.folds, n.folds), copy(r.callees, p.callees, n.callees);
+  return r;
+}
+/// Tables and names in arrays of size `S`.
+template <class Make, block_sizes S>
+struct planned_blocks {
+  struct both {
+    static_block_program<S> program;
+    static_block_keys<S> keys;
+  };
+  static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
+    graph const traced = Make{}();
+    block_program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+      p.functions.push_back({});
+    } else {
+      graph const better = optimize(traced);
+      p = plan_blocks<lane_kernels>(better);
+    }
+    return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
+  }
+  static constexpr both value = build();
+};
+inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 1024, 1024, 32768, 32768, 32768, 4096, 256, 65536, 256, 1024, 1024, 64, 64};
+template <class Make, class First = planned_blocks<Make, usual_blocks>>
+using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
+
+template <class T>
+void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+  int const rank = c.out.sizes.n;
+  bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+  index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)];
+  auto const *a = reinterpret_cast<T const*>(in[0]), *b = reinterpret_cast<T const*>(in[1]);
+  auto* r = reinterpret_cast<T*>(out);
+  for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
+    kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
+}
+template <known What, class T, class O>
+void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+  auto* const r = reinterpret_cast<T*>(out);
+  if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
+  else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
+  else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
+  else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
+}
+/// Callee `K` of the keys of `P`.
+template <class P, int K>
+constexpr block_callee linked_callee() {
+  constexpr callee_key k = P::keys.callees[K];
+  using T = type_of<k.type>;
+  if constexpr (k.what == known::mm) {
+    static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
+    return {&multiply_blocks<T>, nullptr};
+  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::argmax) {
+    return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
+  } else {
+    static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+    return {};
+  }
+}
+} // namespace detail
+
+/// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that is named is instantiated, once.
+template <class Make>
+struct tabulated {
+private:
+  using planned = detail::planned_once_or_twice<Make>;
+  static constexpr block_sizes sizes = planned::value.program.used;
+
+public:
+  static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
+  static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
+
+  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+
+  /// Executes the program; temporaries live on the stack.
+  template <int Arguments, int Results>
+  static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
+    alignas(64) std::byte workspace[static_cast<std::size_t>(value.workspace) + 64];
+    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace);
+  }
+
+private:
+  template <class, class, class>
+  struct pointers;
+  template <std::size_t... K, std::size_t... F, std::size_t... C>
+  struct pointers<std::index_sequence<K...>, std::index_sequence<F...>, std::index_sequence<C...>> {
+    static constexpr kernel::loop kernels[sizeof...(K) + 1]{linked_kernel<tabulated, static_cast<int>(K)>()...};
+    static constexpr kernel::detail::reducer folds[sizeof...(F) + 1]{linked_fold<tabulated, static_cast<int>(F)>()...};
+    static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
+  };
+  using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
+  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.accesses, value.places,
+                                   value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
+};
+
+} // namespace loop
+
+/// How `fuse(f, table_driven)` executes.
+struct table_driven_t {
+  template <class Make>
+  using program = loop::tabulated<Make>;
+};
+/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of run-time fusion, on blocks that stay in the first cache. The compiler
+/// writes no code for single operations, so that a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
+/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those of `fuse(f)`, sums in another order.
+inline constexpr table_driven_t table_driven{};
 
 } // namespace varve
 

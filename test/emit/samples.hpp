@@ -39,7 +39,7 @@ inline constexpr auto elementwise = [](tensor const& x, tensor const& p, tensor 
 };
 inline constexpr auto reductions = [](tensor const& x, tensor const& row, tensor const& column) {
   tensor const t = vv::tanh(x * row) * 2.0 + column;
-  return std::tuple(t, vv::sum(t, vv::axis<1>), vv::amax(t, vv::axis<0>), vv::sum(t * x, vv::axis<0>), vv::sum(t), vv::amin(t), vv::exp(t - vv::amax(t)), vv::softmax(t, vv::axis<1>),
+  return std::tuple(t, vv::sum(t, vv::axis<1>), vv::amax(t, vv::axis<0>), vv::sum(t * x, vv::axis<0>), vv::sum(vv::neg(t * row), vv::axis<0>), vv::sum(t), vv::amin(t), vv::exp(t - vv::amax(t)), vv::softmax(t, vv::axis<1>),
                     vv::sum(vv::permute(x, dims{1, 0}), vv::axis<0>));
 };
 inline constexpr auto layers = [](tensor const& w, tensor const& v, tensor const& x, tensor const& y) {

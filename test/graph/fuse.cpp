@@ -23,6 +23,10 @@ constexpr auto branches = [](auto x, auto w) {
 constexpr auto nested = [](auto x) {
   return vv::cond(x > 0.0, [](auto a) { return vv::cond(a > 1.0, [](auto q) { return q * q; }, [](auto q) { return vv::exp(q); }, a) + 1.0; }, [](auto a) { return a * 3.0; }, x * 2.0);
 };
+constexpr auto negated = [](auto x, auto y) {
+  auto const kept = -(x * x), product = vv::sin(x) * y;
+  return std::tuple(vv::sum(-(x * y), vv::axis<1>), vv::sum(-(y * vv::exp(y))), vv::sum(kept), kept, vv::sum(-product), product, vv::sum(-(vv::cos(x) * y)) + vv::sum(vv::abs(-(vv::cos(x) * y))));
+};
 } // namespace
 
 TEST_CASE("fuse: the gradient of a reduction in one pass, without workspace", "[fuse]") {
@@ -158,4 +162,26 @@ TEST_CASE("fuse: the transpose of a product is a product, unless both are wanted
   CHECK(total == Approx(sum));
   STATIC_REQUIRE(decltype(f)::program<left, right>::value.used.stages == 1);
   STATIC_REQUIRE(stages<decltype(g), left, right>(g, vv::loop::stage_kind::matmul) == 1);
+}
+TEST_CASE("fuse: sums of negated products subtract, where neither the product nor its opposite is wanted", "[fuse]") {
+  using values = array<double, 5, 19>;
+  values x, y;
+  for (index_t i = 0; i < 95; ++i) x[i] = std::sin(0.7 * static_cast<double>(i)), y[i] = std::cos(0.3 * static_cast<double>(i));
+  constexpr auto f = vv::fuse(negated);
+  auto const fused = f(x, y), plain = negated(x, y);
+  auto const agree = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) {
+    auto const &a = std::get<K>(fused), &b = std::get<K>(plain);
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(a)>>) CHECK(a == Approx(b).margin(1e-13));
+    else
+      for (index_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).margin(1e-13));
+  };
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    (agree(std::integral_constant<std::size_t, K>{}), ...);
+  }(std::make_index_sequence<7>{});
+#if VARVE_USE_XSIMD
+  constexpr auto const& p = decltype(f)::program<values, values>::value;
+  int subtracted = 0;
+  for (std::size_t k = 0; k < p.used.sinks; ++k) subtracted += p.sinks[k].minus;
+  CHECK(subtracted == (vv::kernel::lanes<double> > 1 ? 2 : 0));
+#endif
 }

@@ -126,6 +126,13 @@ TEST_CASE("fuse: no heap besides the results", "[fuse][tensor]") {
   CHECK(allocated([&] { tensor const y = f(v, t); }) == allocated([&] { tensor const y = tensor::empty({64}, vv::dtype::float32); }));
   tensor const y = f(v, t);
   CHECK(y.data<float>()[5] == out.data<float>()[5]);
+  constexpr auto tables = vv::fuse<spec<float, 64>, spec<float, 64, 64>>(vv::grad(loss), vv::table_driven);
+  CHECK(allocated([&] { tables.into(out)(v, t); }) == 0);
+  CHECK(y.data<float>()[5] == Approx(out.data<float>()[5]));
+  constexpr auto loop = vv::fuse([](auto c, auto xs) { return vv::scan([](auto u, auto x) { return std::pair{vv::cond(vv::sum(u) > 0.0f, [](auto q) { return q * 0.5f; }, [](auto q) { return vv::exp(q); }, u) + x, u}; }, c, xs).first; }, vv::table_driven);
+  array<float, 4> last;
+  array<float, 9, 4> const rows{1, 2, 3};
+  CHECK(allocated([&] { loop.into(last)(array<float, 4>{}, rows); }) == 0);
 }
 TEST_CASE("fuse: a tensor that is not as declared is named, with what was expected and found", "[fuse][tensor][error]") {
   tensor const t = counting({3, 4}), out = counting({3, 4}), wide = counting({4, 3}), scalar = vv::full({}, 2.0, vv::dtype::float64);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <varve/core/message.hpp>
 #include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
+#include <varve/graph/table_driven.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/kernel/math.hpp>
 #include <vector>
@@ -239,7 +241,8 @@ inline double argument_value(dtype t, std::size_t argument, std::size_t i) {
 /// Greatest difference between the results of a graph fused at run time and what is expected, relative to 1 + |expected|. In fuse_graph.cpp, where the operators of tensors are.
 double run_time_difference(graph const& g, std::vector<std::vector<double>> const& arguments, std::vector<std::vector<double>> const& expected);
 
-/// Greatest difference between the compiled program of `Make{}()`, or the same graph fused at run time, and the evaluator, relative to 1 + |expected|; NaN, wrong sizes, and a pass that leaves a flaw are 1e9.
+/// Greatest difference between the compiled program of `Make{}()`, unrolled or as tables, or the same graph fused at run time, and the evaluator, relative to 1 + |expected|; NaN, wrong
+/// sizes, and a pass that leaves a flaw are 1e9.
 template <class Make>
 double difference() {
   using P = loop::compiled<Make>;
@@ -263,17 +266,23 @@ double difference() {
   for (int r = 0; r < results; ++r) out.emplace_back(static_cast<std::size_t>(numel(P::value.results[r].sizes) * itemsize(P::value.results[r].type)));
   for (int a = 0; a < arguments; ++a) mem.argument[a] = raw[static_cast<std::size_t>(a)].data();
   for (int r = 0; r < results; ++r) mem.result[r] = out[static_cast<std::size_t>(r)].data();
-  loop::run<P>(mem);
   auto const expected = evaluate(g, in);
   double worst = expected.size() == static_cast<std::size_t>(results) ? 0 : 1e9;
-  for (std::size_t r = 0; r < expected.size(); ++r)
-    for (std::size_t i = 0; i < expected[r].size(); ++i) {
-      dtype const t = P::value.results[r].type;
-      double got = 0;
-      on_dtype(t, "test", [&]<class T>() { got = static_cast<double>(*reinterpret_cast<T const*>(out[r].data() + i * sizeof(T))); });
-      double const d = std::fabs(got - expected[r][i]) / (1 + std::fabs(expected[r][i]));
-      worst = d <= worst ? worst : d >= 0 ? d : 1e9;
-    }
+  auto compare = [&] {
+    for (std::size_t r = 0; r < expected.size(); ++r)
+      for (std::size_t i = 0; i < expected[r].size(); ++i) {
+        dtype const t = P::value.results[r].type;
+        double got = 0;
+        on_dtype(t, "test", [&]<class T>() { got = static_cast<double>(*reinterpret_cast<T const*>(out[r].data() + i * sizeof(T))); });
+        double const d = std::fabs(got - expected[r][i]) / (1 + std::fabs(expected[r][i]));
+        worst = d <= worst ? worst : d >= 0 ? d : 1e9;
+      }
+  };
+  loop::run<P>(mem);
+  compare();
+  for (auto& bytes : out) std::fill(bytes.begin(), bytes.end(), char(0x55));
+  loop::tabulated<Make>::template run<arguments, results>(mem);
+  compare();
   double const at_run_time = run_time_difference(g, in, expected);
   return at_run_time <= worst ? worst : at_run_time;
 }

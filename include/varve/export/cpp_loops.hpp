@@ -173,7 +173,7 @@ private:
   std::string folded(loop::sink const& s, std::string const& r) const {
     dtype const t = batches ? lane_type : target_type(s);
     auto in = [&](int slot) { return batches ? value(slot) : as(t, step_of(slot).type, value(slot)); };
-    if (s.product) return product_sum(in(s.a), in(s.b), r, t);
+    if (s.product) return product_sum(in(s.a), in(s.b), r, t, s.minus);
     return combined(fold(s), r, in(s.a), t);
   }
   std::string across(loop::sink const& s, std::string const& x) const {

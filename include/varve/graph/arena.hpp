@@ -50,6 +50,9 @@ constexpr void place_in_arena(program& p) {
   p.workspace = 0;
   list<int> placed; // by address: the lowest gap is found in one pass
   placed.reserve(p.buffers.size());
+  int before = -1; // the buffer placed last
+  std::ptrdiff_t place_of_before = 0;
+  index_t unit_before = 0;
   life* const all = lives.data();
   for (std::size_t k = 0; k < p.buffers.size(); ++k) {
     buffer& b = p.buffers[k];
@@ -59,6 +62,10 @@ constexpr void place_in_arena(program& p) {
     index_t begin = 0;
     int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
     int const* o = placed.data();
+    if (before >= 0 && all[before].from == from && all[before].to == to && bytes >= all[before].end - all[before].begin && unit == unit_before) { // one as long-lived found no gap below
+      begin = (all[before].end + unit - 1) / unit * unit;
+      o += place_of_before + 1;
+    }
     for (; o != last && all[*o].begin < begin + bytes; ++o) {
       life const& other = all[*o];
       if (other.end > begin && other.from <= to && from <= other.to) begin = (other.end + unit - 1) / unit * unit;
@@ -69,6 +76,7 @@ constexpr void place_in_arena(program& p) {
     placed.push_back(static_cast<int>(k));
     for (; at > 0 && all[placed[at - 1]].begin > begin; --at) placed[at] = placed[at - 1];
     placed[at] = static_cast<int>(k);
+    before = static_cast<int>(k), place_of_before = at, unit_before = unit;
   }
 }
 

@@ -4,7 +4,8 @@
 
 /// @file
 /// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
-/// them computes for another passes through memory, in places that are used again when their value has died.
+/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
+/// call: they would fill the instruction cache, and take the compiler's time.
 namespace varve::loop {
 
 /// Steps of a block, and of a body that stays whole: usual programs are far below.
@@ -16,6 +17,18 @@ struct cutter {
   program& p;
   body& b;
   list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+  struct entry {
+    op_handle const* op;
+    bool apart;
+  };
+  list<entry> seen{};
+
+  constexpr bool is_long(op_handle const* op) {
+    for (entry const& e : seen)
+      if (e.op == op) return e.apart;
+    seen.push_back({op, identify(*op) == known::pointwise});
+    return seen.back().apart;
+  }
 
   static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
   /// Calls `f(slot&)` for all operands of a step.
@@ -84,6 +97,7 @@ struct cutter {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
+      s.apart = s.kind == step_kind::op && is_long(s.op);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
       sink& s = p.sinks[k];

@@ -1,16 +1,76 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/block_plan.hpp>
 #include <varve/graph/emit.hpp>
 #include <varve/kernel/convert.hpp>
-#include <varve/kernel/reduce.hpp>
 
 /// @file
-/// The arithmetic that planning makes of operators, as kernels over blocks of elements. Operators themselves bring their own kernels (`op_table::pointwise`).
-/// All is templates, so that a program which runs no graph contains none of it.
+/// Kernels over blocks of elements: how plans number them, and what each number is.
 namespace varve::loop {
 
-/// What a block is combined by.
-enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
+/// Numbers kernels in the order in which they are first asked for.
+class kernel_numbers {
+public:
+  constexpr explicit kernel_numbers(block_keys& keys) : keys_(keys) {
+    arithmetic_.assign(8 * dtypes, -1), convert_.assign(dtypes * dtypes, -1), fold_.assign(4 * dtypes, -1);
+  }
+  constexpr int arithmetic(block_op op, dtype t) {
+    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr});
+  }
+  constexpr int convert(dtype to, dtype from) {
+    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr});
+  }
+  constexpr int fold(sink_kind kind, dtype t) {
+    int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
+    if (number < 0) number = static_cast<int>(keys_.folds.size()), keys_.folds.push_back({kind, t});
+    return number;
+  }
+
+protected:
+  static constexpr int dtypes = 10;
+  struct named {
+    op_handle const* op;
+    known what;
+    int numbers[dtypes];
+  };
+  /// What is known of an operator: looked up once.
+  constexpr named& entry(op_handle const* op) {
+    for (named& n : ops_)
+      if (n.op == op) return n;
+    ops_.push_back({op, identify(*op), {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}});
+    return ops_.back();
+  }
+  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op}); }
+
+private:
+  block_keys& keys_;
+  list<int> arithmetic_{}, convert_{}, fold_{};
+  list<named> ops_{};
+  constexpr int numbered(int& number, kernel_key const& k) {
+    if (number < 0) number = static_cast<int>(keys_.kernels.size()), keys_.kernels.push_back(k);
+    return number;
+  }
+};
+
+/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, else in `double`, integers too, as in fused loops. Sums, differences
+/// and products of integers are exact.
+class lane_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = false;
+  constexpr block_operation operation(step const& s, dtype const* in) {
+    named& n = entry(s.op);
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, same = true;
+    for (int k = 0; k < s.count && k < 4; ++k) {
+      narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
+      same = same && in[k] == s.type;
+    }
+    if (n.what >= known::add && n.what <= known::mul && same && s.type != dtype::bool_)
+      return {arithmetic(n.what == known::add ? block_op::add : n.what == known::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
+    dtype const t = narrow ? dtype::float32 : dtype::float64;
+    return {operator_in(n, t), t, t};
+  }
+};
 
 namespace detail {
 template <block_op Op>
@@ -39,6 +99,7 @@ struct block_functor {
     else return detail::subtract_product(a, b, c);
   }
 };
+/// `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
 template <block_op Op, class T>
 constexpr kernel::loop block_kernel() {
   if constexpr (Op == block_op::fma || Op == block_op::fnma) {
@@ -51,9 +112,38 @@ constexpr kernel::loop block_kernel() {
     return &kernel::contiguous<T, T, block_functor<Op>, 2>;
   }
 }
+/// The lane kernels of an operator as one function of elements.
+template <auto Scalar, auto Register>
+struct lane_functor {
+  template <class V, class... X>
+  VARVE_INLINE V operator()(V const& x, X const&... more) const {
+    V const a[] = {x, more...};
+    if constexpr (kernel::is_batch<V>) return Register(a);
+    else return Scalar(a);
+  }
+};
 } // namespace detail
 
-/// The kernel of `op` on blocks of dtype `t`. `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+/// Kernel `K` of the keys of `P`, for a program that the compiler plans: nothing else is instantiated.
+template <class P, int K>
+constexpr kernel::loop linked_kernel() {
+  constexpr kernel_key k = P::keys.kernels[K];
+  if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
+  else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
+  else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
+  else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
+}
+/// ... and how blocks are folded.
+template <class P, int K>
+constexpr kernel::detail::reducer linked_fold() {
+  constexpr fold_key k = P::keys.folds[K];
+  using T = type_of<k.type>;
+  if constexpr (k.kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
+  else if constexpr (k.kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
+  else return kernel::detail::make_reducer<kernel::sum_fold, T>();
+}
+
+/// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
 template <class = void>
 VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
   return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
@@ -69,7 +159,6 @@ VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
     }
   });
 }
-
 /// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
 template <class = void>
 VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
@@ -77,14 +166,6 @@ VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
     if (kind == sink_kind::greatest) return kernel::detail::make_reducer<kernel::max_fold, T>();
     if (kind == sink_kind::least) return kernel::detail::make_reducer<kernel::min_fold, T>();
     return kernel::detail::make_reducer<kernel::sum_fold, T>();
-  });
-}
-
-/// Fills `n` elements of dtype `t` with a number.
-template <class = void>
-VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
-  on_dtype(t, "fuse", [&]<class T>() {
-    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
   });
 }
 

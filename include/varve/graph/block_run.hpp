@@ -1,44 +1,51 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstring>
-#include <varve/graph/block_body.hpp>
+#include <varve/graph/block_program.hpp>
 #include <varve/kernel/convert.hpp>
 
 namespace varve::loop {
 
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of the program begins, `scratch` has room for `body.scratch` bytes.
+/// Fills `n` elements of dtype `t` with a number. (A template only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
+  on_dtype(t, "fuse", [&]<class T>() {
+    for (index_t k = 0; k < n; ++k) static_cast<T*>(out)[k] = kernel::cast<T>(value);
+  });
+}
+
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes.
 template <class = void>
 class block_runner {
 public:
-  VARVE_NOINLINE static void run(block_body const& b, std::byte* const* buffer, std::byte* scratch) {
-    block_runner r{b, buffer, reinterpret_cast<std::byte**>(scratch), scratch};
+  VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    block_runner r{v, b, buffer, scratch};
     r.start();
     r.outer(0);
   }
 
 private:
-  using place = block_value::place;
+  block_view const& v;
   block_body const& b;
   std::byte* const* buffer;
-  std::byte** at; // of values, in the present block
-  std::byte* scratch;
+  block_access const* accesses;
+  block_place const* places;
+  block_sink const *sinks, *sinks_end;
+  std::byte** at; // the places in the present block
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
   index_t chunk = 0;
   bool first = true;
 
-  block_runner(block_body const& body_, std::byte* const* buffer_, std::byte** at_, std::byte* scratch_) : b(body_), buffer(buffer_), at(at_), scratch(scratch_) {}
+  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
+      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
+        at(reinterpret_cast<std::byte**>(scratch)) {}
 
   void start() {
-    auto* const blocks = scratch + (b.values.size() * sizeof(void*) + 63) / 64 * 64;
-    auto* const constants = static_cast<std::byte*>(b.constants.raw());
-    for (std::size_t v = 0; v < b.values.size(); ++v) {
-      block_value const& x = b.values[v];
-      at[v] = x.where == place::memory ? nullptr : (x.where == place::constant ? constants : blocks) + x.byte * b.block;
-    }
-    for (block_sink const& s : b.sinks)
-      if (s.clear) clear(s, 0, buffer[access(s.access).buffer] + access(s.access).offset * access(s.access).itemsize);
+    auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
+    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
   }
-  block_access const& access(int a) const { return b.accesses[static_cast<std::size_t>(a)]; }
   /// Where the present block of an access begins.
   std::byte* address(block_access const& a) const {
     index_t p = a.offset;
@@ -46,14 +53,13 @@ private:
     return buffer[a.buffer] + p * a.itemsize;
   }
   /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
-  void clear(block_sink const& s, int l, std::byte* p) const {
-    block_access const& a = access(s.access);
+  void clear(kernel::detail::reducer const& fold, block_access const& a, int l, std::byte* p) const {
     while (l < b.rank && a.stride[l] == 0) ++l;
-    if (l == b.rank) return s.fold.clear(1, p);
+    if (l == b.rank) return fold.clear(1, p);
     int last = b.rank - 1;
     while (a.stride[last] == 0) --last;
-    if (l == last && a.stride[l] == 1) return s.fold.clear(b.extent[l], p);
-    for (index_t k = 0; k < b.extent[l]; ++k) clear(s, l + 1, p + k * a.stride[l] * a.itemsize);
+    if (l == last && a.stride[l] == 1) return fold.clear(b.extent[l], p);
+    for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
   }
   void outer(int l) {
     if (l < b.tile) {
@@ -68,20 +74,40 @@ private:
   }
   void block() {
     index_t const n = chunk * b.inner;
-    for (std::size_t v = 0; v < b.values.size(); ++v)
-      if (b.values[v].where == place::memory) at[v] = address(access(b.values[v].access));
-    for (block_step const& s : b.steps) {
-      if (s.what == block_step::kind::call) {
-        void const* const in[] = {at[s.in[0]], at[s.in[1]], at[s.in[2]], at[s.in[3]]};
-        s.f(static_cast<std::size_t>(n), at[s.out], in);
-      } else if (block_access const& a = access(s.access); s.what == block_step::kind::index) {
-        count(a, b.values[static_cast<std::size_t>(s.out)].type, at[s.out]);
-      } else if (first || !a.once) {
-        copy(a, at[s.out], n);
+    for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
+    for (block_step const *s = v.steps + b.step_first, *const end = s + b.step_count; s != end; ++s) {
+      if (s->what == block_step::kind::call) {
+        void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
+        v.kernels[s->kernel](static_cast<std::size_t>(n), at[s->out], in);
+      } else if (s->once && !first) {
+        continue;
+      } else if (s->what == block_step::kind::fill) {
+        fill_elements<>(s->type, at[s->out], s->once ? b.block : n, s->value);
+      } else if (s->what == block_step::kind::index) {
+        count(accesses[s->access], s->type, at[s->out]);
+      } else {
+        copy(accesses[s->access], at[s->out], n);
       }
     }
-    for (block_sink const& s : b.sinks) leave(s, n);
+    for (block_sink const* s = sinks; s != sinks_end; ++s) leave(*s, n);
     first = false;
+  }
+  /// Calls `f(first element in the block, address relative to the block's, elements)` for each row of the block.
+  template <class F>
+  void for_each_row(block_access const& a, F const& f) const {
+    int const last = b.rank - 1;
+    auto extent = [&](int l) { return l == b.tile ? chunk : b.extent[l]; };
+    index_t const row = extent(last), rows = row ? chunk * b.inner / row : 0;
+    index_t j[max_rank]{}, p = 0;
+    for (index_t k = 0; k < rows; ++k) {
+      f(k * row, p, row);
+      for (int l = last - 1; l >= b.tile; --l) {
+        p += a.stride[l];
+        if (++j[l] < extent(l)) break;
+        p -= a.stride[l] * j[l];
+        j[l] = 0;
+      }
+    }
   }
   /// Brings the elements of a block together.
   void copy(block_access const& a, std::byte* to, index_t n) const {
@@ -97,9 +123,7 @@ private:
       return;
     }
     index_t const step = a.stride[b.rank - 1] * a.itemsize;
-    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-      kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
-    });
+    for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize); });
   }
   /// The affine function of the loop indices that an access is.
   void count(block_access const& a, dtype t, std::byte* to) const {
@@ -107,36 +131,33 @@ private:
     for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];
     index_t const step = a.stride[b.rank - 1];
     on_dtype(t, "fuse", [&]<class T>() {
-      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
+      for_each_row(a, [&](index_t element, index_t p, index_t row) {
         for (index_t k = 0; k < row; ++k) reinterpret_cast<T*>(to)[element + k] = static_cast<T>(start + p + k * step);
       });
     });
   }
   /// Stores a block, or folds it into memory.
   void leave(block_sink const& s, index_t n) const {
-    if (s.value < 0) return;
-    block_access const& a = access(s.access);
-    std::byte const* const x = at[s.value];
+    block_access const& a = accesses[s.access];
+    std::byte const* const x = at[s.from];
     std::byte* const to = address(a);
     index_t const step = a.stride[b.rank - 1];
     if (s.kind == sink_kind::store) {
       if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
-      for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-        kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize);
-      });
+      for_each_row(a, [&](index_t element, index_t p, index_t row) { kernel::detail::gather(to + p * a.itemsize, step * a.itemsize, x + element * a.itemsize, a.itemsize, row, a.itemsize); });
       return;
     }
-    if (a.all) return s.fold.columns(1, n, n, x, to);
-    if (a.period == 1) return s.fold.row(n, x, to);
-    if (a.period > 1) return s.fold.columns(n / a.period, a.period, a.period, x, to);
-    int const size = itemsize(b.values[static_cast<std::size_t>(s.value)].type);
-    for_each_row(b, chunk, a, [&](index_t element, index_t p, index_t row) {
-      std::byte const* const from = x + element * size;
+    kernel::detail::reducer const& fold = v.folds[s.fold];
+    if (a.all) return fold.columns(1, n, n, x, to);
+    if (a.period == 1) return fold.row(n, x, to);
+    if (a.period > 1) return fold.columns(n / a.period, a.period, a.period, x, to);
+    for_each_row(a, [&](index_t element, index_t p, index_t row) {
+      std::byte const* const from = x + element * s.itemsize;
       std::byte* const here = to + p * a.itemsize;
-      if (step == 0) s.fold.row(row, from, here);
-      else if (step == 1) s.fold.columns(1, row, row, from, here);
+      if (step == 0) fold.row(row, from, here);
+      else if (step == 1) fold.columns(1, row, row, from, here);
       else
-        for (index_t k = 0; k < row; ++k) s.fold.row(1, from + k * size, here + k * step * a.itemsize);
+        for (index_t k = 0; k < row; ++k) fold.row(1, from + k * s.itemsize, here + k * step * a.itemsize);
     });
   }
 };

@@ -8,14 +8,79 @@
 /// Operators with loops of their own: products of matrices, and what addresses memory by values.
 namespace varve::loop {
 
-namespace detail {
-/// Start of a slice of one axis: sizes before, of and after the axis.
-struct split_axis {
-  index_t outer = 1, size = 1, inner = 1;
-  constexpr split_axis(dims const& s, index_t axis) {
-    for (int k = 0; k < s.n; ++k) (k < axis ? outer : k == axis ? size : inner) *= s.v[k];
+/// What a call needs to know of shapes: constants where the compiler knows them.
+struct slice_backward_facts {
+  index_t outer = 1, size = 1, inner = 1; // of the sliced axis: sizes before, of and after it
+  index_t start, step, count, total;
+  constexpr explicit slice_backward_facts(call_info const& c) : start(c.at[1][1]), step(c.at[1][3]), count(c.in[0].sizes[static_cast<int>(c.at[1][0])]), total(numel(c.out.sizes)) {
+    for (int k = 0; k < c.out.sizes.n; ++k) (k < c.at[1][0] ? outer : k == c.at[1][0] ? size : inner) *= c.out.sizes.v[k];
   }
 };
+struct gather_facts {
+  int rank, axis;
+  index_t total;
+  dims sizes, stride, in_stride;
+  constexpr explicit gather_facts(call_info const& c)
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+};
+struct scatter_add_facts {
+  int rank, axis;
+  index_t total, count;
+  dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
+  constexpr explicit scatter_add_facts(call_info const& c)
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
+        source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+};
+struct argmax_facts {
+  index_t outer = 1, size = 1, inner = 1;
+  constexpr explicit argmax_facts(call_info const& c) {
+    for (int k = 0; k < c.in[0].sizes.n; ++k) (k < c.at[0][0] ? outer : k == c.at[0][0] ? size : inner) *= c.in[0].sizes.v[k];
+  }
+};
+
+namespace detail {
+template <class T>
+VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = T(0);
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t q = 0; q < x.count; ++q)
+      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
+}
+template <class T, class I>
+VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
+  for (index_t e = 0; e < x.total; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
+    for (int d = 0; d < x.rank; ++d)
+      if (d != x.axis) at += e / x.stride[d] % x.sizes[d] * x.in_stride[d];
+    out[e] = a[at];
+  }
+}
+template <class T, class I>
+VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* index, T const* source, T* out) {
+  for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
+  for (index_t e = 0; e < x.count; ++e) {
+    index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
+    for (int d = 0; d < x.rank; ++d) {
+      index_t const q = e / x.stride[d] % x.sizes[d];
+      from += q * x.source_stride[d];
+      if (d != x.axis) at += q * x.out_stride[d];
+    }
+    out[at] += source[from];
+  }
+}
+template <class T, class A>
+VARVE_INLINE void argmax(argmax_facts const& x, A const* a, T* out) {
+  for (index_t o = 0; o < x.outer; ++o)
+    for (index_t i = 0; i < x.inner; ++i) {
+      index_t best = 0;
+      auto const* p = a + o * x.size * x.inner + i;
+      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
+        auto const v = p[q * x.inner], w = p[best * x.inner];
+        if (v > w || (v != v && w == w)) best = q;
+      }
+      out[o * x.inner + i] = static_cast<T>(best);
+    }
+}
 } // namespace detail
 
 /// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to the blocked kernel.
@@ -41,99 +106,26 @@ VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c
   }
 }
 
-/// Operators that address memory by values or in steps.
 namespace detail {
-/// What is known of a call: a constant, or the values of this run.
-template <class P, int S>
-struct constant_call {
-  static constexpr bool fixed = true;
-  static constexpr call_info info = P::value.calls[P::value.stages[S].number];
-};
-struct bound_call {
-  static constexpr bool fixed = false;
-  call_info info;
-
-  bound_call(call_info const& c, auto const& mem) : info(c) {
-    auto bind = [&](dims& d) {
-      for (int k = 0; k < d.n; ++k)
-        if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
-    };
-    for (meta& m : info.in) bind(m.sizes);
-    bind(info.out.sizes);
-    for (dims& d : info.at.fact) bind(d);
-  }
-};
-/// `F` of it: by the compiler where it can.
-template <class C, class F>
-VARVE_INLINE constexpr auto fact_of_call([[maybe_unused]] C const& c, F f) {
-  if constexpr (C::fixed) {
-    constexpr auto v = F{}(C::info);
-    return v;
-  } else return f(c.info);
+/// A call with the sizes of this run.
+VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
+  auto bind = [&](dims& d) {
+    for (int k = 0; k < d.n; ++k)
+      if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
+  };
+  for (meta& m : c.in) bind(m.sizes);
+  bind(c.out.sizes);
+  for (dims& d : c.at.fact) bind(d);
+  return c;
 }
-template <class T>
-VARVE_INLINE void put_slice(auto const& call, auto const* a, T* out) {
-  auto const x = fact_of_call(call, [](call_info const& c) { return split_axis(c.out.sizes, c.at[1][0]); });
-  auto const range = fact_of_call(call, [](call_info const& c) { return dims{c.at[1][1], c.at[1][3], c.in[0].sizes[static_cast<int>(c.at[1][0])], numel(c.out.sizes)}; });
-  index_t const start = range[0], step = range[1], count = range[2], total = range[3];
-  for (index_t e = 0; e < total; ++e) out[e] = T(0);
-  for (index_t o = 0; o < x.outer; ++o)
-    for (index_t q = 0; q < count; ++q)
-      for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + start + q * step) * x.inner + i] = a[(o * count + q) * x.inner + i];
-}
-template <class T>
-VARVE_INLINE void take_by_index(auto const& call, auto const* a, auto const* index, T* out) {
-  auto const in_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[0].sizes); });
-  auto const sizes = fact_of_call(call, [](call_info const& c) { return c.out.sizes; }), out_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.out.sizes); });
-  auto const axis = fact_of_call(call, [](call_info const& c) { return static_cast<int>(c.at[0][0]); });
-  auto const total = fact_of_call(call, [](call_info const& c) { return numel(c.out.sizes); });
-  for (index_t e = 0; e < total; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * in_stride[axis];
-    for (int d = 0; d < sizes.n; ++d)
-      if (d != axis) at += e / out_stride[d] % sizes[d] * in_stride[d];
-    out[e] = a[at];
-  }
-}
-template <class T>
-VARVE_INLINE void add_by_index(auto const& call, auto const* a, auto const* index, auto const* src, T* out) {
-  auto const out_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.out.sizes); }), src_stride = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[1].sizes); });
-  auto const full = fact_of_call(call, [](call_info const& c) { return contiguous_strides(c.in[2].sizes); }), sizes = fact_of_call(call, [](call_info const& c) { return c.in[1].sizes; });
-  auto const axis = fact_of_call(call, [](call_info const& c) { return static_cast<int>(c.at[0][0]); });
-  auto const total = fact_of_call(call, [](call_info const& c) { return numel(c.out.sizes); }), added = fact_of_call(call, [](call_info const& c) { return numel(c.in[1].sizes); });
-  for (index_t e = 0; e < total; ++e) out[e] = a[e];
-  for (index_t e = 0; e < added; ++e) {
-    index_t at = static_cast<index_t>(index[e]) * out_stride[axis], from = 0;
-    for (int d = 0; d < sizes.n; ++d) {
-      index_t const q = e / src_stride[d] % sizes[d];
-      from += q * full[d];
-      if (d != axis) at += q * out_stride[d];
-    }
-    out[at] += src[from];
-  }
-}
-template <class T>
-VARVE_INLINE void place_of_greatest(auto const& call, auto const* a, T* out) {
-  auto const x = fact_of_call(call, [](call_info const& c) { return split_axis(c.in[0].sizes, c.at[0][0]); });
-  for (index_t o = 0; o < x.outer; ++o)
-    for (index_t i = 0; i < x.inner; ++i) {
-      index_t best = 0;
-      auto const* p = a + o * x.size * x.inner + i;
-      for (index_t q = 1; q < x.size; ++q) { // the first greatest; NaN is greatest
-        auto const v = p[q * x.inner], w = p[best * x.inner];
-        if (v > w || (v != v && w == w)) best = q;
-      }
-      out[o * x.inner + i] = static_cast<T>(best);
-    }
-}
-template <class P, int S>
-VARVE_INLINE void call_by_index(auto const& mem, auto const& c, auto const* a, auto* out) {
-  constexpr stage s = P::value.stages[S];
-  constexpr known what = P::value.calls[s.number].what;
-  if constexpr (what == known::slice_backward) put_slice(c, a, out);
-  else if constexpr (what == known::gather) take_by_index(c, a, address<P, s.in[1]>(mem), out);
-  else if constexpr (what == known::scatter_add) add_by_index(c, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
-  else if constexpr (what == known::argmax) place_of_greatest(c, a, out);
-  else static_assert(what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+/// What a call needs to know, by the compiler if `Fixed`.
+template <class Facts, class P, int S, bool Fixed>
+VARVE_INLINE auto facts_of([[maybe_unused]] auto const& mem) {
+  constexpr call_info c = P::value.calls[P::value.stages[S].number];
+  if constexpr (Fixed) {
+    constexpr Facts x(c);
+    return x;
+  } else return Facts(bound_call(c, mem));
 }
 } // namespace detail
 
@@ -146,20 +138,23 @@ VARVE_INLINE void call(auto const& mem) {
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
   if constexpr (c.what == known::mm) {
+    [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    if constexpr (sized<P>) {
-      multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
-    } else {
-      constexpr index_t total = numel(c.out.sizes);
-      for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
-    }
-  } else if constexpr (sized<P>) {
-    detail::call_by_index<P, S>(mem, detail::bound_call(c, mem), a, out);
+    if constexpr (sized<P>) multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
+    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+  } else if constexpr (c.what == known::slice_backward) {
+    detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
+  } else if constexpr (c.what == known::gather) {
+    detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
+  } else if constexpr (c.what == known::scatter_add) {
+    detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+  } else if constexpr (c.what == known::argmax) {
+    detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {
-    detail::call_by_index<P, S>(mem, detail::constant_call<P, S>{}, a, out);
+    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
   }
 }
 

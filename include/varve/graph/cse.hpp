@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <bit>
+#include <varve/graph/dce.hpp>
 #include <varve/graph/known.hpp>
-#include <varve/graph/rewrite.hpp>
 
 namespace varve {
 
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone.
+/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone;
+/// what no result depends on is left out.
 /// Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -14,7 +15,10 @@ constexpr graph cse(graph const& g) {
   while (slots < 2 * g.nodes.size()) slots *= 2;
   list<int> table(slots, -1);
   list<std::size_t> used;
-  list<known> const what = identify(g);
+  list<known> const kinds = identify(g);
+  list<char> const marks = live_nodes(g);
+  char const* const live = marks.data();
+  known const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
   auto start = [&] { // operations of one region are not visible in another
@@ -22,16 +26,17 @@ constexpr graph cse(graph const& g) {
     used.clear();
   };
   auto each = [&](int n) {
-    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    if (!live[n]) return -1;
+    node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    bool const data = what[static_cast<std::size_t>(n)] == known::data;
+    bool const data = what[n] == known::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
     index_t const count = data ? numel(nd.out.sizes) : 0;
     std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    known const k_ = what[static_cast<std::size_t>(n)];
+    known const k_ = what[n];
     bool const commutes = k_ == known::add || k_ == known::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };

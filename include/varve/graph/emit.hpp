@@ -155,6 +155,12 @@ constexpr auto kernel_of(op_handle const& op) {
   else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
   else return op.simd_f64;
 }
+/// A kernel as a function that many steps share.
+template <auto Kernel, class V, class... X>
+VARVE_NOINLINE V call_apart(X... x) {
+  V const a[] = {x...};
+  return Kernel(a);
+}
 /// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
 VARVE_INLINE V const& term(V const* fixed, V const* now) {
@@ -220,11 +226,13 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
     now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
   } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
     constexpr auto k = detail::kernel_of<V>(*s.op);
-    now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
+    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(detail::pick(fixed, now, s.in[0]));
+    else now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
   } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
     constexpr auto k = detail::kernel_of<V>(*s.op);
     V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
-    now[Slot] = k(a);
+    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(a[0], a[1]);
+    else now[Slot] = k(a);
   } else if constexpr (s.kind == step_kind::op) {
     now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
   } else if constexpr (s.kind == step_kind::load) {

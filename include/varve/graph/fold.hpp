@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <bit>
-#include <varve/graph/builder.hpp>
+#include <varve/graph/dce.hpp>
 #include <varve/graph/known.hpp>
-#include <varve/graph/rewrite.hpp>
 
 namespace varve {
 namespace detail {
@@ -13,6 +12,7 @@ struct folder {
   graph const& g;
   rewriter w;
   list<known> what;       // of the old nodes
+  list<char> live;        // of the old nodes
   list<int> uses{};       // of the old nodes
   list<known> made{};     // of the new nodes
   list<char> splat{};     // every element of the new node is `value`
@@ -20,15 +20,18 @@ struct folder {
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
-  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)) {
+  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
     uses.assign(g.nodes.size(), 0);
-    for (int e : g.edges) ++uses[static_cast<std::size_t>(e)];
-    for (int r : g.results) ++uses[static_cast<std::size_t>(r)];
+    for (int r : g.results) ++uses[r];
     for (std::size_t n = 0; n < what.size(); ++n) {
-      if (what[n] == known::add) add_ = g.nodes[n].op;
-      if (what[n] == known::sub) sub_ = g.nodes[n].op;
-      if (what[n] == known::neg) neg_ = g.nodes[n].op;
-      if (what[n] == known::expand && g.nodes[n].at.count == 1) expand = g.nodes[n].op;
+      if (!live[n]) continue;
+      node const& nd = g.nodes[n];
+      for (int k = 0; k < nd.count; ++k) ++uses[g.edges[nd.first + k]];
+      known const k = what[n];
+      if (k == known::add) add_ = nd.op;
+      if (k == known::sub) sub_ = nd.op;
+      if (k == known::neg) neg_ = nd.op;
+      if (k == known::expand && nd.at.count == 1) expand = nd.op;
     }
   }
   static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
@@ -271,10 +274,11 @@ constexpr int folder::visit(int n) {
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
 /// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
-/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. One bounded visit per node.
+/// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
+/// depends on is left out. One bounded visit per node.
 constexpr graph fold(graph const& g) {
   detail::folder f(g);
-  return f.w.run([&](int n) { return f.visit(n); }, [] {});
+  return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
 }
 
 } // namespace varve

@@ -62,6 +62,16 @@ struct result_type_of {
   using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
 };
 
+/// How `fuse(f)` executes: every operation is code of its own.
+struct unrolled {
+  template <class Make>
+  using program = compiled<Make>;
+};
+template <class How, class F, class... A>
+using program_for = typename How::template program<traced<F, A...>>;
+template <class T>
+concept execution = requires { typename T::template program<traced<T>>; };
+
 template <class P, class K>
 struct result_pack;
 template <class P, std::size_t... K>
@@ -77,25 +87,25 @@ private: // the result is declared in the outermost block: elsewhere g++ 12 woul
   template <class... A>
   static VARVE_INLINE auto one(A const&... a) {
     typename result_type_of<P, 0>::result r;
-    run<P, sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
+    P::template run<sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
     return r;
   }
   template <class... A>
   static VARVE_INLINE tuple several(A const&... a) {
     tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
-    run<P, sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
+    P::template run<sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
     return r;
   }
 };
 
 /// Results to be written, waiting for the arguments.
-template <class F, class... R>
+template <class F, class How, class... R>
 struct writer {
   std::tuple<R...> out; // references to variables; views by value
   template <class... A>
   void operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && accept_arguments<A...>()) {
-      using P = compiled<traced<F, argument<A>...>>;
+    if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
+      using P = program_for<How, F, argument<A>...>;
       static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
       write<P>(std::index_sequence_for<R...>{}, a...);
     }
@@ -106,19 +116,20 @@ private:
   VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
-    run<P, sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
+    P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
 } // namespace loop
 
 /// A function compiled as a whole: see `fuse`.
-template <class F>
+template <class F, class How = loop::unrolled>
 struct fused {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
-  using program = loop::compiled<loop::traced<F, loop::argument<A>...>>;
+  using program = loop::program_for<How, F, loop::argument<A>...>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
@@ -127,14 +138,14 @@ struct fused {
   /// for several large ones prefer `into`.
   template <class... A>
   auto operator()(A const&... a) const {
-    if constexpr (std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
     }
   }
   /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, R...> into(R&&... r) const {
+  constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
 };
@@ -144,6 +155,11 @@ struct fused {
 /// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
+  return {};
+}
+/// The same, executed in another way: `fuse(f, table_driven)` keeps it a table (`table_driven.hpp`).
+template <class F, class How>
+constexpr fused<F, How> fuse(F const&, How) {
   return {};
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <memory>
+#include <vector>
+#include <varve/dispatch/table.hpp>
 #include <varve/graph/as_traced.hpp>
-#include <varve/graph/block_plan.hpp>
-#include <varve/graph/block_run.hpp>
+#include <varve/graph/block_graph.hpp>
+#include <varve/graph/block_graph_run.hpp>
+#include <varve/graph/block_kernel.hpp>
 #include <varve/graph/functionalize.hpp>
 #include <varve/graph/fuse_tensors.hpp>
 #include <varve/kernel/matmul.hpp>
@@ -13,168 +16,91 @@
 namespace varve {
 namespace loop {
 
+/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is of its own dtype, so that integers are exact.
+class tensor_kernels : public kernel_numbers {
+public:
+  using kernel_numbers::kernel_numbers;
+  static constexpr bool exact_dtypes = true;
+  static varve::detail::pointwise_info const& info(op_handle const& op) {
+    op_table const* const table = ops::find(op.name);
+    if (!table || !table->pointwise) throw missing_rule((std::string("varve: fuse: operator ") + op.name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    return *table->pointwise;
+  }
+  block_operation operation(step const& s, dtype const* in) {
+    varve::detail::pointwise_info const& f = info(*s.op);
+    dtype const t = f.comparison ? in[s.count - 1] : s.type;
+    if (!f.loops[static_cast<int>(t)]) refuse::dtype_is_not_supported(f.name, name(t));
+    return {operator_in(entry(s.op), t), t, f.comparison ? dtype::bool_ : t};
+  }
+};
+
 /// A planned graph ready to run. Immutable, so that threads may share it.
 struct prepared {
-  program p;
-  list<meta> arguments;
-  std::vector<block_body> bodies;
-  std::vector<tensor> tables;                       // of array constants, by buffer
-  std::vector<op_table const*> operators;           // of calls
-  std::vector<std::unique_ptr<prepared>> functions; // by region
-  index_t scratch = 0;                              // bytes: the workspace first, then what the hungriest loop needs
+  block_program p;
+  std::vector<kernel::loop> kernels;
+  std::vector<kernel::detail::reducer> folds;
+  std::vector<block_callee> callees;
+
+  block_view view() const {
+    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
+            kernels.data(), folds.data(), callees.data()};
+  }
+};
+
+/// Products of matrices of any dtype, and operators that only tensors know.
+template <class = void>
+struct any_call {
+  static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+    int const rank = c.out.sizes.n;
+    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
+    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
+    for (index_t e = 0; e < count; ++e)
+      kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
+  }
+  static void evaluate(block_callee const& callee, call_info const& c, std::byte* const* in, std::byte* out) {
+    boxed_args x;
+    for (int k = 0; k < c.operands; ++k) x.push_back(tensor::from_blob(in[k], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
+    tensor const y = static_cast<op_table const*>(callee.table)->eval(c.at, x);
+    dims const strides = contiguous_strides(c.out.sizes);
+    kernel::copy_strided(c.out.sizes, {static_cast<void*>(out), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
+  }
 };
 
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
 template <class = void>
-VARVE_COLD std::unique_ptr<prepared> prepare(graph const& g) {
-  auto r = std::make_unique<prepared>();
-  r->p = plan(g);
-  program const& p = r->p;
-  for (int k = 0; k < g.regions[0].inputs; ++k) r->arguments.push_back(g.nodes[k].out);
-  index_t hungriest = 0;
-  for (body const& b : p.bodies) {
-    r->bodies.push_back(block_planner<>::plan(p, b));
-    if (r->bodies.back().scratch > hungriest) hungriest = r->bodies.back().scratch;
+VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
+  auto r = std::make_shared<prepared>();
+  r->p = plan_blocks<tensor_kernels>(g);
+  for (kernel_key const& k : r->p.keys.kernels) {
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type));
   }
-  r->scratch = (p.workspace + 63) / 64 * 64 + hungriest;
-  r->tables.resize(p.buffers.size());
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    buffer const& b = p.buffers[k];
-    if (b.where != place::constant) continue;
-    tensor const t = r->tables[k] = tensor::empty({b.elements}, b.type);
-    on_dtype(b.type, "fuse", [&]<class T>() {
-      for (index_t e = 0; e < b.elements; ++e) static_cast<T*>(t.raw())[e] = kernel::cast<T>(p.constants[b.number + e]);
-    });
-  }
-  r->operators.resize(p.calls.size());
-  r->functions.resize(g.regions.size());
-  for (stage const& s : p.stages) {
-    if (s.kind == stage_kind::loops || s.kind == stage_kind::fill || s.kind == stage_kind::matmul) continue;
-    call_info const& c = p.calls[s.number];
-    if (s.kind == stage_kind::call) {
-      if (c.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.op->name + " has more than three operands; call it outside of the fused function").c_str());
-      op_table const* const table = ops::find(c.op->name);
-      if (!table || !table->eval)
-        throw missing_rule((std::string("varve: fuse: operator ") + c.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-      r->operators[static_cast<std::size_t>(s.number)] = table;
-    } else {
-      auto const add = [&](int region) { r->functions[static_cast<std::size_t>(region)] = prepare(function_of(g, region)); };
-      add(c.region);
-      if (s.kind == stage_kind::branch) add(c.region + 1);
-      if (c.condition >= 0) add(c.condition);
-    }
+  for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
+  for (block_call const& c : r->p.calls)
+    if (c.callee >= 0 && c.info.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name + " has more than three operands; call it outside of the fused function").c_str());
+  for (callee_key const& k : r->p.keys.callees) {
+    op_table const* const table = k.what == known::mm ? nullptr : ops::find(k.op->name);
+    if (k.what != known::mm && (!table || !table->eval))
+      throw missing_rule((std::string("varve: fuse: operator ") + k.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
+    r->callees.push_back({k.what == known::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
   }
   return r;
 }
 
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
-class program_runner {
-public:
-  static void run(prepared const& r, std::byte* const* arguments, std::byte* const* results) {
-    constexpr index_t usual = 1 << 15;
-    if (r.scratch <= usual) {
-      alignas(64) std::byte memory[usual];
-      program_runner{r, arguments, results, memory}.stages();
-    } else {
-      tensor const memory = tensor::empty({r.scratch}, dtype::uint8);
-      program_runner{r, arguments, results, static_cast<std::byte*>(memory.raw())}.stages();
-    }
+VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
+  constexpr index_t usual = 1 << 15;
+  index_t const bytes = r.p.functions[0].memory;
+  if (bytes <= usual) {
+    alignas(64) std::byte memory[usual];
+    block_graph_runner<>::run(r.view(), 0, arguments, results, memory);
+  } else {
+    tensor const memory = tensor::empty({bytes}, dtype::uint8);
+    block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
   }
-
-private:
-  prepared const& r;
-  program const& p;
-  std::byte* const* arguments;
-  std::byte* const* results;
-  std::byte *arena, *scratch;
-  static constexpr std::size_t usual_buffers = 32;
-  std::byte* few[usual_buffers];
-  std::unique_ptr<std::byte*[]> many;
-  std::byte** at = few;
-
-  program_runner(prepared const& r_, std::byte* const* arguments_, std::byte* const* results_, std::byte* memory)
-      : r(r_), p(r_.p), arguments(arguments_), results(results_), arena(memory), scratch(memory + (p.workspace + 63) / 64 * 64) {
-    if (p.buffers.size() > usual_buffers) many = std::make_unique<std::byte*[]>(p.buffers.size()), at = many.get();
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      buffer const& b = p.buffers[k];
-      at[k] = b.where == place::argument ? arguments[b.number] : b.where == place::result ? results[b.number] : b.where == place::constant ? static_cast<std::byte*>(r.tables[k].raw()) : arena + b.number;
-    }
-  }
-  void stages() {
-    for (stage const& s : p.stages) {
-      if (s.kind == stage_kind::loops) block_runner<>::run(r.bodies[static_cast<std::size_t>(s.number)], at, scratch);
-      else if (s.kind == stage_kind::fill) fill(s);
-      else if (s.kind == stage_kind::matmul) multiply(s, p.calls[s.number]);
-      else if (s.kind == stage_kind::call) call(s, p.calls[s.number]);
-      else if (s.kind == stage_kind::branch) branch(s, p.calls[s.number]);
-      else scan(s, p.calls[s.number]);
-    }
-  }
-  void fill(stage const& s) {
-    buffer const& b = p.buffers[s.out];
-    block_reducer<>(s.value == 0 ? sink_kind::sum : s.value < 0 ? sink_kind::greatest : sink_kind::least, b.type).clear(b.elements, at[s.out]);
-  }
-  void multiply(stage const& s, call_info const& c) {
-    int const rank = c.out.sizes.n;
-    bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-    index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)], size = itemsize(c.out.type);
-    index_t const count = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0;
-    for (index_t e = 0; e < count; ++e)
-      kernel::matmul<>(c.out.type, m, n, k, {at[s.in[0]] + e * m * k * size, ta ? 1 : k, ta ? m : 1}, {at[s.in[1]] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {at[s.out] + e * m * n * size, n, 1});
-  }
-  void call(stage const& s, call_info const& c) {
-    boxed_args in;
-    for (int k = 0; k < c.operands; ++k) in.push_back(tensor::from_blob(at[s.in[k]], c.in[k].sizes, contiguous_strides(c.in[k].sizes), c.in[k].type));
-    tensor const y = r.operators[static_cast<std::size_t>(s.number)]->eval(c.at, in);
-    dims const strides = contiguous_strides(c.out.sizes);
-    kernel::copy_strided(c.out.sizes, {static_cast<void*>(at[s.out]), strides.v, itemsize(c.out.type)}, varve::detail::operand_of(y, y.strides().v));
-  }
-  std::vector<std::byte*> addresses(int first, int count) const {
-    std::vector<std::byte*> v;
-    for (int k = 0; k < count; ++k) v.push_back(at[p.slots[first + k]]);
-    return v;
-  }
-  void branch(stage const& s, call_info const& c) {
-    bool const chosen = *reinterpret_cast<bool const*>(at[s.in[0]]);
-    run(*r.functions[static_cast<std::size_t>(c.region + (chosen ? 0 : 1))], addresses(s.in[1], c.operands).data(), addresses(s.in[2], c.results).data());
-  }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
-  void scan(stage const& s, call_info const& c) {
-    int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
-    bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
-    index_t const n = c.at[1][0];
-    auto bytes = [&](int slot) { return static_cast<std::size_t>(p.buffers[p.slots[slot]].elements * itemsize(p.buffers[p.slots[slot]].type)); };
-    auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
-    std::vector<std::byte*> in = addresses(s.in[1], c.operands), out = addresses(s.in[2], c.results), here(out.begin(), out.begin() + carried), there = addresses(s.in[2] + c.results, carried);
-    std::vector<std::byte*> const from = in, to = out;
-    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-    for (int k = 0; k < carried; ++k) std::memcpy(here[static_cast<std::size_t>(k)], from[static_cast<std::size_t>(k)], bytes(s.in[1] + k));
-    index_t steps = n;
-    if (counted) on_dtype(p.buffers[p.slots[s.in[1] + walked]].type, "scan", [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from[static_cast<std::size_t>(walked)])); });
-    auto goes_on = [&](index_t step) {
-      if (!open) return step < steps;
-      in = from;
-      for (std::size_t k = 0; k < here.size(); ++k) in[k] = here[k];
-      run(*r.functions[static_cast<std::size_t>(c.condition)], in.data(), &at[s.in[0]]);
-      bool const go = *reinterpret_cast<bool const*>(at[s.in[0]]);
-      if (go && n > 0 && step == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
-      return go;
-    };
-    index_t step = 0;
-    for (; goes_on(step); ++step) {
-      index_t const row = c.at[0][2] ? steps - 1 - step : step;
-      for (int k = 0; k < walked; ++k) in[static_cast<std::size_t>(k)] = k < carried ? here[static_cast<std::size_t>(k)] : from[static_cast<std::size_t>(k)] + row * row_bytes(s.in[1] + k);
-      for (int k = 0; k < c.results; ++k) out[static_cast<std::size_t>(k)] = k < carried ? there[static_cast<std::size_t>(k)] : to[static_cast<std::size_t>(k)] + row * row_bytes(s.in[2] + k);
-      run(*r.functions[static_cast<std::size_t>(c.region)], in.data(), out.data());
-      std::swap(here, there);
-    }
-    if (!open && !counted) return;
-    for (int k = 0; k < carried; ++k)
-      if (here[static_cast<std::size_t>(k)] != to[static_cast<std::size_t>(k)]) std::memcpy(to[static_cast<std::size_t>(k)], here[static_cast<std::size_t>(k)], bytes(s.in[2] + k));
-    for (int k = carried; k < c.results; ++k) std::memset(to[static_cast<std::size_t>(k)] + step * row_bytes(s.in[2] + k), 0, static_cast<std::size_t>((n - step) * row_bytes(s.in[2] + k)));
-  }
-};
+}
 
 } // namespace loop
 
@@ -183,27 +109,28 @@ class fused_graph {
 public:
   explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
   /// dtypes and sizes of the arguments and of the results.
-  list<meta> const& arguments() const { return plan_->arguments; }
+  list<meta> const& arguments() const { return plan_->p.arguments; }
   list<meta> const& results() const { return plan_->p.results; }
   /// What the planner made of the graph.
-  loop::program const& program() const { return plan_->p; }
+  loop::block_program const& program() const { return plan_->p; }
   /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`, `shape_error`: its number, expected and found), and that no
   /// transform or autograd would miss the call (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
-    std::vector<std::byte*> in, out;
+    std::vector<void const*> in;
+    std::vector<void*> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
       loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
       if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
-      in.push_back(static_cast<std::byte*>((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw()));
+      in.push_back((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw());
     }
     for (meta const& m : results()) {
       y.push_back(T::empty(m.sizes, m.type));
-      out.push_back(static_cast<std::byte*>(y[y.size() - 1].raw()));
+      out.push_back(y[y.size() - 1].raw());
     }
-    loop::program_runner<>::run(*plan_, in.data(), out.data());
+    loop::run_prepared<>(*plan_, in.data(), out.data());
     return y;
   }
 

@@ -130,7 +130,7 @@ struct checked_arguments<std::integer_sequence<int, K...>, S...> {
 /// Runs program `P` on checked arguments into the memory `out...`.
 template <class P, class... A, class... R>
 VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
-  std::apply([&](auto const&... a) { run<P, sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
+  std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
 }
 
 template <class P, int K>
@@ -176,12 +176,13 @@ private:
 } // namespace loop
 
 /// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
-template <class F, class... S>
+template <class F, class How, class... S>
 struct fused_for {
+  static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
 
   /// The program, as a constant.
-  using program = loop::compiled<loop::traced<F, loop::declared<S>...>>;
+  using program = loop::program_for<How, F, loop::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
@@ -191,7 +192,7 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
       loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
@@ -221,7 +222,13 @@ struct fused_for {
 /// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
 template <auto First, auto... Rest, class F>
   requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
-constexpr fused_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+  return {};
+}
+/// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
+template <auto First, auto... Rest, class F, class How>
+  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
+constexpr fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&, How) {
   return {};
 }
 

@@ -48,17 +48,19 @@ constexpr known identify(op_handle const& op) {
 
 /// `identify` for every node of a graph, each distinct operator looked up once.
 constexpr list<known> identify(graph const& g) {
-  list<op_handle const*> seen;
-  list<known> what, all;
+  struct entry {
+    op_handle const* op;
+    known what;
+  };
+  list<entry> seen;
+  list<known> all;
   all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) {
-    std::size_t k = 0;
-    while (k < seen.size() && seen[k] != n.op) ++k;
-    if (k == seen.size()) {
-      seen.push_back(n.op);
-      what.push_back(identify(*n.op));
-    }
-    all.push_back(what[k] == known::constant && is_array_constant(n) ? known::data : what[k]);
+  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
+    entry const *k = seen.data(), *const end = k + seen.size();
+    while (k != end && k->op != n.op) ++k;
+    known const what = k != end ? k->what : identify(*n.op);
+    if (k == end) seen.push_back({n.op, what});
+    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
   }
   return all;
 }

@@ -136,9 +136,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
     return all_are;
   };
+  list<char> const negations = detail::subtracted_products(u, roots, resolved, b.vector >= 0); // `acc -= a * b`
+  char const* const negated = negations.data();
+  auto summand = [&](root const& r) { return negated[resolved[r.a]] ? resolved[args[all[resolved[r.a]].args]] : resolved[r.a]; };
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
-    if (in.as != instance::form::value) continue;
+    if (in.as != instance::form::value || negated[i]) continue;
     known const what = what_of[in.node];
     if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
@@ -251,9 +254,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(resolved[r.a]) && !rounded[resolved[r.a]]; };
-  for (root const& r : roots)
-    if (multiplies(r)) vanish(resolved[r.a]);
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
+  for (root const& r : roots) {
+    if (!multiplies(r)) continue;
+    vanish(summand(r));
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
+  }
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
@@ -266,7 +272,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     s.kind = roots[r].kind, s.product = roots[r].product, s.accumulate = roots[r].accumulate;
     s.a = slot[resolved[roots[r].a]];
     if (s.product) s.b = slot[resolved[roots[r].b]];
-    else if (multiplies(roots[r])) s.product = true, s.a = factor(resolved[roots[r].a], 0), s.b = factor(resolved[roots[r].a], 1);
+    else if (multiplies(roots[r])) s.product = true, s.minus = negated[resolved[roots[r].a]], s.a = factor(summand(roots[r]), 0), s.b = factor(summand(roots[r]), 1);
     s.access = access_base + first_sink + static_cast<int>(r);
     if (s.kind != sink_kind::store) {
       int level = b.rank;

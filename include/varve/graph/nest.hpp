@@ -39,11 +39,20 @@ private:
 
   template <int L, int S>
   static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
-  using every_sink = std::make_integer_sequence<int, sinks>;
+  template <int L>
+  static constexpr bool any_accumulates = [] {
+    bool any = false;
+    for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
+    return any;
+  }();
+  /// Sinks in one function: many of them are several, as many steps are.
+  static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  template <int From>
+  using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
   template <int L, class M, class Mem>
   static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
-    start_all<L>(sum, every_sink{});
+    if constexpr (any_accumulates<L>) start_all<L, 0>(sum);
     if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
     if constexpr (L == b.rank) {
       point<M>(mem, i, sum, fixed);
@@ -87,7 +96,7 @@ private:
       for (i[L] = 0; i[L] < number_of<b.extent[L]>(mem); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
       i[L] = 0;
     }
-    finish_all<L, M>(mem, i, sum, every_sink{});
+    if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
   }
   template <int L, class M, class Mem, int... U>
   static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
@@ -101,11 +110,11 @@ private:
   static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
       run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
-      leave_all<M>(mem, i, sum, fixed, fixed, every_sink{});
+      leave_all<0, M>(mem, i, sum, fixed, fixed);
     } else {
       V now[b.step_count + 1];
       steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-      leave_all<M>(mem, i, sum, fixed, now, every_sink{});
+      leave_all<0, M>(mem, i, sum, fixed, now);
     }
   }
   template <class M, class Mem>
@@ -114,16 +123,26 @@ private:
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
     pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    leave_all<M>(mem, i, sum, fixed, now, every_sink{});
-    leave_all<M>(mem, j, sum, fixed, next, every_sink{});
+    leave_all<0, M>(mem, i, sum, fixed, now);
+    leave_all<0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
   static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
     ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
   }
-  template <class M, class Mem, int... S>
-  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
-    (leave<S, M>(mem, i, sum, fixed, now), ...);
+  template <int From, class M, class Mem>
+  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    if constexpr (sinks <= at_once) leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+    else leave_apart<From, M>(mem, i, sum, fixed, now);
+    if constexpr (From + at_once < sinks) leave_all<From + at_once, M>(mem, i, sum, fixed, now);
+  }
+  template <int From, class M, class Mem>
+  static VARVE_NOINLINE void leave_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+  }
+  template <int From, class M, class Mem, int... S>
+  static VARVE_INLINE void leave_row([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    (leave<From + S, M>(mem, i, sum, fixed, now), ...);
   }
   /// Stores or accumulates one value of the body.
   template <int S, class M, class Mem>
@@ -161,18 +180,38 @@ private:
     if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
     else detail::store_lanes<M, target_stride<S>>(p, v);
   }
-  template <int L, int... S>
-  static VARVE_INLINE void start_all([[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (start<L, S>(sum), ...);
+  template <int L, int From>
+  static VARVE_INLINE void start_all(V* sum) {
+    if constexpr (sinks <= at_once) start_row<L, From>(sum, row<From>{});
+    else start_apart<L, From>(sum);
+    if constexpr (From + at_once < sinks) start_all<L, From + at_once>(sum);
+  }
+  template <int L, int From>
+  static VARVE_NOINLINE void start_apart(V* sum) {
+    start_row<L, From>(sum, row<From>{});
+  }
+  template <int L, int From, int... S>
+  static VARVE_INLINE void start_row(V* sum, std::integer_sequence<int, S...>) {
+    (start<L, From + S>(sum), ...);
   }
   template <int L, int S>
   static VARVE_INLINE void start(V* sum) {
     if constexpr (accumulates<L, S>)
       for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
   }
-  template <int L, class M, class Mem, int... S>
-  static VARVE_INLINE void finish_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, std::integer_sequence<int, S...>) {
-    (finish_at<L, S, M>(mem, i, sum), ...);
+  template <int L, int From, class M, class Mem>
+  static VARVE_INLINE void finish_all(Mem const& mem, index_t const* i, V* sum) {
+    if constexpr (sinks <= at_once) finish_row<L, From, M>(mem, i, sum, row<From>{});
+    else finish_apart<L, From, M>(mem, i, sum);
+    if constexpr (From + at_once < sinks) finish_all<L, From + at_once, M>(mem, i, sum);
+  }
+  template <int L, int From, class M, class Mem>
+  static VARVE_NOINLINE void finish_apart(Mem const& mem, index_t const* i, V* sum) {
+    finish_row<L, From, M>(mem, i, sum, row<From>{});
+  }
+  template <int L, int From, class M, class Mem, int... S>
+  static VARVE_INLINE void finish_row(Mem const& mem, index_t const* i, V* sum, std::integer_sequence<int, S...>) {
+    (finish_at<L, From + S, M>(mem, i, sum), ...);
   }
   template <int L, int S, class M, class Mem>
   static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
@@ -219,7 +258,8 @@ private:
   }
   template <int S>
   static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
+    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
+    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
     else return merge<S>(r, a);
   }
   template <int S>

@@ -60,16 +60,17 @@ struct step {
   int args, count; // operands: `slots[args .. + count)`
   int in[3];       // the first of them
   int slot;
-  int node; // of the graph
+  int node;   // of the graph
+  bool apart; // its kernel is called, not inlined
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false};
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`.
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
-  bool product;
+  bool product, minus;
   /// The buffer already holds a partial result.
   bool accumulate;
   int a, b;
@@ -77,7 +78,7 @@ struct sink {
   /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
   int level;
 };
-inline constexpr sink blank_sink{sink_kind::store, false, false, 0, 0, -1, -1};
+inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
 enum class lane : unsigned char { f32, f64, wide };

@@ -48,13 +48,30 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
+  list<char> r(u.all.size(), 0);
+  auto is = [&](int i, known k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  bool any = false;
+  for (root const& x : roots)
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, known::neg) && is(resolved[u.args[u.all[i].args]], known::mul)) r[i] = 1, any = true;
+  if (!any) return r;
+  for (instance const& i : u.all)
+    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
+  for (root const& x : roots) {
+    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
+    if (x.product) r[resolved[x.b]] = 0;
+  }
+  return r;
+}
+
 /// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
 constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;
   for (access const& a : acc)
     if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
   index_t const n = b.extent[d], vectors = (n + width - 1) / width;
-  return cost * static_cast<double>(vectors) / static_cast<double>(n);
+  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
 }
 } // namespace detail
 

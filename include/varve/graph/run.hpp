@@ -3,6 +3,7 @@
 #include <cstring>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/call.hpp>
+#include <varve/graph/join.hpp>
 #include <varve/graph/nest.hpp>
 #include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
@@ -22,7 +23,8 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -32,7 +34,8 @@ struct region_of<Make, R> {
   static constexpr int symbols = Make::symbols;
   static constexpr graph at(int point) {
     graph const traced = Make::at(point);
-    graph const g = optimize(traced);
+    graph g = optimize(traced);
+    join_slices(g);
     return function_of(g, R);
   }
 };
@@ -221,7 +224,8 @@ struct built {
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
     } else {
-      graph const better = optimize(traced);
+      graph better = optimize(traced);
+      join_slices(better);
       p = plan(better);
       cut_long_bodies(p);
     }
@@ -241,7 +245,8 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
-    graph const better[] = {optimize(traced[0]), optimize(traced[1])};
+    graph better[] = {optimize(traced[0]), optimize(traced[1])};
+    join_slices(better[0]), join_slices(better[1]);
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
     cut_long_bodies(p), cut_long_bodies(q);
@@ -264,6 +269,11 @@ template <class Make>
 struct compiled : detail::built_once_or_twice<Make> {
   using make = Make;
   static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+  /// Executes the program.
+  template <int Arguments, int Results>
+  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+    loop::run<compiled>(mem);
+  }
 };
 
 } // namespace varve::loop

@@ -69,7 +69,7 @@ struct program_reader {
   }
 };
 
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
 constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
   auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
     if (x == y) return;
@@ -80,8 +80,11 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
   };
   for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
   list<known> const what = identify(a);
+  auto plain = [&](index_t s) { return is_run_time(s) && sizes.terms[term_of(s)].inner < 0 && sizes.terms[term_of(s)].constant >= 0; };
   for (std::size_t k = 0; k < a.nodes.size(); ++k) {
     node const &n = a.nodes[k], &m = b.nodes[k];
+    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
+      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
     auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
     bool const back = what[k] == known::slice_backward;
     if (what[k] == known::slice || back) {

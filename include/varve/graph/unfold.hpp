@@ -53,7 +53,7 @@ struct unfolding {
   int self = -1;  // while exploring: the root itself
   box range{};
   list<int> head{};
-  list<char> near{}; // was any of 64 neighbouring nodes demanded?
+  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
   list<axis_index> maps{};
   list<instance> all{};
   list<int> args{};
@@ -62,25 +62,41 @@ struct unfolding {
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0) {}
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {}
 
   constexpr void clear() {
-    for (instance const& i : all) head.data()[i.node] = -1, near.data()[i.node / 64] = 0;
+    int* const heads = head.data();
+    std::uint64_t *const bits = near.data(), *const words = far.data();
+    for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
-  /// The next node below or above `n` to look at: neighbourhoods where nothing was demanded are passed over, so that a sweep costs what was demanded and not what the graph has.
+  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and not what the graph has.
   constexpr int below(int n) const {
-    char const* const any = near.data();
-    --n;
-    while (n >= 0 && !any[n / 64]) n = n / 64 * 64 - 1;
-    return n;
+    std::uint64_t const* const bits = near.data();
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1)) return k * 64 + 63 - __builtin_clzll(here);
+    std::uint64_t const* const words = far.data();
+    int w = k / 64;
+    std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
+    while (!some && w > 0) some = words[--w];
+    if (!some) return -1;
+    k = w * 64 + 63 - __builtin_clzll(some);
+    return k * 64 + 63 - __builtin_clzll(bits[k]);
   }
   constexpr int above(int n) const {
-    char const* const any = near.data();
-    ++n;
-    while (n <= highest && !any[n / 64]) n = n / 64 * 64 + 64;
-    return n;
+    std::uint64_t const* const bits = near.data();
+    if (++n > highest) return n;
+    int k = n / 64;
+    if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
+    std::uint64_t const* const words = far.data();
+    int const last = highest / 4096;
+    int w = k / 64;
+    std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
+    while (!some && w < last) some = words[++w];
+    if (!some) return highest + 1;
+    k = w * 64 + __builtin_ctzll(some);
+    return k * 64 + __builtin_ctzll(bits[k]);
   }
   constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
 
@@ -101,7 +117,7 @@ struct unfolding {
     int const id = static_cast<int>(all.size());
     all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id, near.data()[n / 64] = 1;
+    head.data()[n] = id, near.data()[n / 64] |= std::uint64_t{1} << n % 64, far.data()[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
     if (n > highest) highest = n;
     return id;
   }
@@ -130,8 +146,9 @@ struct unfolding {
 
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
+    int const* const heads = head.data();
     for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
-      for (int i = head.data()[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
+      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
   }
 
 private:
@@ -146,10 +163,7 @@ private:
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
     index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
     index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    auto decided = [this](bool is, index_t more, index_t less) {
-      if (is && asked) asked->push_back(more - less);
-      return is;
-    };
+    auto decided = [this](bool is, index_t more, index_t less) { return is && (!asked || (asked->push_back(more - less), true)); };
     if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
     if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
     index_t const edge = first < from ? from : to; // first index beyond it starts the next box
