@@ -20,6 +20,7 @@
 #include <varve/graph/equal.hpp>
 #include <varve/graph/fuse.hpp>
 #include <varve/graph/fuse_graph.hpp>
+#include <varve/graph/fuse_sized.hpp>
 #include <varve/graph/fuse_tensors.hpp>
 #include <varve/graph/functionalize.hpp>
 #include <varve/graph/interpret.hpp>

@@ -1544,12 +1544,20 @@ inline error& error::operator=(error const& other) noexcept {
 }
 inline error::~error() { std::free(text_); }
 
+/// A size, or the name of a symbolic one.
+VARVE_COLD inline std::string text_of_size(index_t size) {
+  if (!is_symbol(size)) return std::to_string(size);
+  std::string s;
+  for (int k = 48; k >= 0; k -= 8)
+    if (char const c = static_cast<char>(size >> k & 255)) s += c;
+  return s;
+}
 /// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
 VARVE_COLD inline std::string to_string(dims const& d) {
   std::string s = "[";
   for (int k = 0; k < d.n; ++k) {
     if (k) s += ", ";
-    s += std::to_string(d.v[k]);
+    s += text_of_size(d.v[k]);
   }
   return s += "]";
 }
@@ -6822,6 +6830,101 @@ inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
 
 } // namespace varve
 
+// ---- varve/op/full_like.hpp
+namespace varve {
+
+namespace detail {
+/// The value under all interpreters.
+template <value X>
+constexpr auto const& base_value(X const& x) {
+  if constexpr (is_seen<X>) return base_value(x.value);
+  else return x;
+}
+} // namespace detail
+
+namespace detail {
+/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same for all slices of a mapped value, so that rules spend nothing on it.
+struct constant_like_t {
+  template <value X, fact S, number N>
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(base_tag<X>())::type>;
+    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); }) return B::full_on(base_value(x), to_dims(sizes), v);
+    else return made(x, B::full(sizes, type_fact(x), v));
+  }
+
+private:
+  template <class X, class R>
+  static constexpr auto made(X const& x, R r) {
+    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
+    return r;
+  }
+};
+inline constexpr constant_like_t constant_like{};
+/// ... zeros, of the shape of the other.
+struct constant_zeros_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 0);
+  }
+};
+inline constexpr constant_zeros_t constant_zeros{};
+/// ... ones.
+struct constant_ones_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return constant_like(x, shape_of(x), 1);
+  }
+};
+inline constexpr constant_ones_t constant_ones{};
+} // namespace detail
+
+/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a tensor seen through `vmap`: there the result is mapped as well,
+/// so that it can be written into with mapped values. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
+inline constexpr struct new_full_t {
+  static constexpr auto op_name = "new_full";
+  template <value X, fact S, number N>
+  constexpr auto operator()(X const& x, S const& sizes, N v) const {
+    using B = backend<typename decltype(detail::base_tag<X>())::type>;
+    if constexpr (requires { B::is_mapped(x); })
+      if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
+    return detail::constant_like(x, sizes, v);
+  }
+} new_full{};
+
+/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is (`new_full`).
+inline constexpr struct full_like_t {
+  template <value X, number N>
+  constexpr auto operator()(X const& x, N v) const {
+    return new_full(x, shape_of(x), v);
+  }
+} full_like{};
+
+/// Zeros with the shape and dtype of another value.
+inline constexpr struct zeros_like_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return full_like(x, 0);
+  }
+} zeros_like{};
+
+/// Zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
+inline constexpr struct new_zeros_t {
+  template <value X, fact S>
+  constexpr auto operator()(X const& x, S const& sizes) const {
+    return new_full(x, sizes, 0);
+  }
+} new_zeros{};
+
+/// Ones with the shape and dtype of another value.
+inline constexpr struct ones_like_t {
+  template <value X>
+  constexpr auto operator()(X const& x) const {
+    return full_like(x, 1);
+  }
+} ones_like{};
+
+} // namespace varve
+
 // ---- varve/kernel/constant_math.hpp
 /// @file
 /// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
@@ -7815,6 +7918,15 @@ constexpr auto sum_t::operator()(X const& x, A const&... at) const {
   return detail::reduce<sum_t>(x, at...);
 }
 
+namespace detail {
+/// How many elements of sizes `from` become one of `to`: a number, or for traced values one that may depend on a symbolic size.
+template <class X>
+constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
+  if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);
+  else return static_cast<double>(numel(from)) / static_cast<double>(numel(to));
+}
+} // namespace detail
+
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
@@ -7822,11 +7934,7 @@ inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto body(X const& x, A const&... at) {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
-    dims const sizes = to_dims(shape_of(x));
-    for (index_t d : sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
-    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
-    return div(s, count(sizes, to_dims(shape_of(s))));
+    return div(s, detail::count_reduced(x, to_dims(shape_of(x)), to_dims(shape_of(s))));
   }
 } mean{};
 
@@ -7869,101 +7977,6 @@ template <value X, class S>
 constexpr auto expand_t::operator()(X const& x, S const& sizes) const {
   return bind<expand_t>(on_dims(detail::resolve_expand, detail::as_fact(sizes), shape_of(x)))(x);
 }
-
-} // namespace varve
-
-// ---- varve/op/full_like.hpp
-namespace varve {
-
-namespace detail {
-/// The value under all interpreters.
-template <value X>
-constexpr auto const& base_value(X const& x) {
-  if constexpr (is_seen<X>) return base_value(x.value);
-  else return x;
-}
-} // namespace detail
-
-namespace detail {
-/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same for all slices of a mapped value, so that rules spend nothing on it.
-struct constant_like_t {
-  template <value X, fact S, number N>
-  constexpr auto operator()(X const& x, S const& sizes, N v) const {
-    using B = backend<typename decltype(base_tag<X>())::type>;
-    if constexpr (requires { B::full_on(base_value(x), to_dims(sizes), v); }) return B::full_on(base_value(x), to_dims(sizes), v);
-    else return made(x, B::full(sizes, type_fact(x), v));
-  }
-
-private:
-  template <class X, class R>
-  static constexpr auto made(X const& x, R r) {
-    if constexpr (requires { r.made_like(base_value(x)); }) r.made_like(base_value(x));
-    return r;
-  }
-};
-inline constexpr constant_like_t constant_like{};
-/// ... zeros, of the shape of the other.
-struct constant_zeros_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return constant_like(x, shape_of(x), 0);
-  }
-};
-inline constexpr constant_zeros_t constant_zeros{};
-/// ... ones.
-struct constant_ones_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return constant_like(x, shape_of(x), 1);
-  }
-};
-inline constexpr constant_ones_t constant_ones{};
-} // namespace detail
-
-/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a tensor seen through `vmap`: there the result is mapped as well,
-/// so that it can be written into with mapped values. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
-inline constexpr struct new_full_t {
-  static constexpr auto op_name = "new_full";
-  template <value X, fact S, number N>
-  constexpr auto operator()(X const& x, S const& sizes, N v) const {
-    using B = backend<typename decltype(detail::base_tag<X>())::type>;
-    if constexpr (requires { B::is_mapped(x); })
-      if (B::is_mapped(x)) return bind<new_full_t>(to_dims(sizes), type_fact(x))(x, v);
-    return detail::constant_like(x, sizes, v);
-  }
-} new_full{};
-
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is (`new_full`).
-inline constexpr struct full_like_t {
-  template <value X, number N>
-  constexpr auto operator()(X const& x, N v) const {
-    return new_full(x, shape_of(x), v);
-  }
-} full_like{};
-
-/// Zeros with the shape and dtype of another value.
-inline constexpr struct zeros_like_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return full_like(x, 0);
-  }
-} zeros_like{};
-
-/// Zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
-inline constexpr struct new_zeros_t {
-  template <value X, fact S>
-  constexpr auto operator()(X const& x, S const& sizes) const {
-    return new_full(x, sizes, 0);
-  }
-} new_zeros{};
-
-/// Ones with the shape and dtype of another value.
-inline constexpr struct ones_like_t {
-  template <value X>
-  constexpr auto operator()(X const& x) const {
-    return full_like(x, 1);
-  }
-} ones_like{};
 
 } // namespace varve
 
@@ -13166,6 +13179,9 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 /// One of several results of a higher-order node; attribute {k}.
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
+/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for sample sizes have it (`graph/size.hpp`).
+inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
+
 namespace detail {
 /// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
 constexpr void take_constants(graph& into, graph const& from, node& n) {
@@ -13212,6 +13228,10 @@ public:
   graph_builder(graph_builder const&) = delete;
   graph_builder& operator=(graph_builder const&) = delete;
   constexpr ~graph_builder() { root_->current_ = outer_; }
+
+  /// Sizes from this one on are samples that stand for symbolic ones; 0 when there are none.
+  constexpr index_t least_sample() const { return root_->least_sample_; }
+  constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
 
   /// The function being traced now.
   constexpr graph_builder& current() { return *root_->current_; }
@@ -13371,6 +13391,7 @@ private:
     inputs_first();
   }
 
+  index_t least_sample_ = 0; // of the root
   int inputs_ = 0, several_ = 1;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;
@@ -14491,6 +14512,15 @@ struct backend<detail::traced_base> {
     return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
   }
 
+  /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
+  static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
+    for (index_t d : from)
+      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
+    graph_builder* const b = detail::trace_of(like);
+    if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
+    return detail::as_proxy(static_cast<double>(numel(from)) / static_cast<double>(numel(to)), b);
+  }
+
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
   template <class Tag, class X, class... Y>
   static constexpr void write(X& x, Y const&... y) {
@@ -14521,6 +14551,12 @@ struct backend<detail::traced_base> {
   }
 
 private:
+  static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
+    return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
+  }
+  static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
+    return {&b, b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}), {type, {}, true}, 0};
+  }
   /// A constant as a node with elements of its own.
   static constexpr proxy materialized(graph_builder& b, proxy const& x) {
     meta const m{x.info.type, x.info.sizes, false};
@@ -14560,6 +14596,12 @@ private:
       if (in[k].builder) any = in[k].builder;
       if (in[k].home) home = in[k].home;
     }
+    if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
+      if (graph_builder* const b = !any && home ? &home->current() : nullptr; b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
+        in[0].info = {out.type, out.sizes};
+        proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
+        return emit<mul_t>(no_attributes, both, 2);
+      }
     if (!any && foldable<R>) {
       proxy r = fold<R>(in, count, out);
       r.home = home;
@@ -14612,15 +14654,15 @@ inline constexpr index_t dim = symbol(Name.text);
 /// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float, dim<"n">>` with a symbolic size.
 template <class T, index_t... D>
 struct spec_t {
+  static constexpr bool fixed = (!is_symbol(D) && ...); // all sizes are numbers
   static constexpr meta info() { return {dtype_of_type<T>(), ints<D...>::to_dims(), false}; }
 };
 template <class T, index_t... D>
 inline constexpr spec_t<T, D...> spec{};
 
-/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
+/// Traces a function of traced values with a new builder.
 template <class F, class... M>
-constexpr graph trace_graph(F const& f, M const&... m) {
-  graph_builder b;
+constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
   std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
   auto const y = detail::call_with(f, in);
   tree_for_each(
@@ -14634,6 +14676,12 @@ constexpr graph trace_graph(F const& f, M const&... m) {
   graph g = static_cast<graph_builder&&>(b).finish(); // and moved out: copies of thousands of nodes cost the compiler
   if (has_mutation(g)) return detail::functionalized(g);
   return g;
+}
+/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
+template <class F, class... M>
+constexpr graph trace_graph(F const& f, M const&... m) {
+  graph_builder b;
+  return trace_graph_into(b, f, m...);
 }
 
 /// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
@@ -16729,7 +16777,7 @@ namespace varve {
 enum class known : unsigned char {
   placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, one_hot, arange, cond, scan, getitem, other
+  gather, scatter_add, one_hot, arange, count, cond, scan, getitem, other
 };
 
 namespace detail {
@@ -16746,7 +16794,7 @@ inline constexpr known_name known_pointwise[] = {
 inline constexpr known_name known_others[] = {
     {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
     {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
@@ -16849,9 +16897,9 @@ graph as_traced(graph const& g) {
 /// nothing, however large; each has its `blank_` instead.
 namespace varve::loop {
 
-/// Where a buffer lives.
-enum class place : unsigned char { argument, result, arena, constant };
-/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, or from element `number` of the constants on.
+/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`scratch.hpp`).
+enum class place : unsigned char { argument, result, arena, constant, scratch };
+/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element `number` of the constants on, or piece `number` of the scratch memory.
 struct buffer {
   place where;
   dtype type;
@@ -16981,6 +17029,8 @@ struct program {
   list<meta> results;
   list<double> constants;
   index_t workspace = 0;
+  /// Numbers that were taken to be 0 or more where sizes are samples.
+  list<index_t> asked;
   bool writes_arguments = false; // and was not planned
 };
 
@@ -17444,12 +17494,13 @@ private:
 // ---- varve/graph/arena.hpp
 namespace varve::loop {
 
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
-constexpr void place_in_arena(program& p) {
-  struct life {
-    int from = -1, to = -1;
-    index_t begin = 0, end = 0;
-  };
+/// The stages during which a buffer holds something, and its place.
+struct life {
+  int from = -1, to = -1;
+  index_t begin = 0, end = 0;
+};
+/// When the buffers of a program live.
+constexpr list<life> lifetimes(program const& p) {
   list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
     if (b < 0) return;
@@ -17480,6 +17531,12 @@ constexpr void place_in_arena(program& p) {
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
       touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
   }
+  return lives;
+}
+
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
+constexpr void place_in_arena(program& p) {
+  list<life> lives = lifetimes(p);
   p.workspace = 0;
   list<int> placed; // by address: the lowest gap is found in one pass
   placed.reserve(p.buffers.size());
@@ -17571,6 +17628,7 @@ struct unfolding {
   list<instance> all{};
   list<int> args{};
   int highest = -1;
+  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
@@ -17675,8 +17733,9 @@ private:
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
     index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
     index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    if (first >= from && last < to) return 1;
-    if (last < from || first >= to) return 0;
+    auto decided = [this](bool is, index_t more, index_t less) { return is && (!asked || (asked->push_back(more - less), true)); };
+    if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
+    if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
     index_t const edge = first < from ? from : to; // first index beyond it starts the next box
     cut_dim = x.dim;
     cut_at = (edge - x.offset + x.coef - 1) / x.coef;
@@ -17699,6 +17758,7 @@ constexpr void unfolding::expand(int i) {
   known const what = f.what[static_cast<std::size_t>(n)];
   switch (what) {
   case known::constant:
+  case known::count:
   case known::arange: return;
   case known::permute:
     for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
@@ -18111,7 +18171,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot;
+    bool const index = what == known::arange || what == known::one_hot || what == known::count;
     if (in.as == instance::form::value && !index) {
       steps += 1;
       continue;
@@ -18125,6 +18185,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       a.offset += x.offset * s;
       if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
     }
+    if (what == known::count) a.offset = nd.at[0][0];
     if (!index) {
       int from = in.node;
       if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
@@ -18286,7 +18347,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
     else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == known::arange || what == known::one_hot) s.kind = step_kind::index;
+    else if (what == known::arange || what == known::one_hot || what == known::count) s.kind = step_kind::index;
     else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
     else if (what == known::sum) s.kind = step_kind::sum;
     else if (what == known::amax) s.kind = step_kind::greatest;
@@ -18501,7 +18562,8 @@ public:
     for (int e : g.edges) ++uses[e];
     for (int r : g.results) ++uses[r];
   }
-  constexpr program run() {
+  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
+  constexpr program run(bool samples) {
     results();
     auto const own = static_cast<std::size_t>(g.regions[0].node_count);
     for (std::size_t k = 0; k < own; ++k) {
@@ -18514,6 +18576,7 @@ public:
       if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
     facts const f{g, what, stored, opaque, group};
     unfolding u(f, -1, false);
+    if (samples) u.asked = &p.asked;
     for (std::size_t k = 0; k < groups.size(); ++k) {
       if (groups[k].call >= 0) call(groups[k].call);
       else boxes(static_cast<int>(k), u);
@@ -18664,7 +18727,7 @@ private:
       for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange) {
+      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
         keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
@@ -18746,6 +18809,7 @@ private:
             if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
         split = true;
         box left = u.range, right = u.range;
+        if (u.asked) u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
         left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
         todo.push_back(right), todo.push_back(left);
         continue;
@@ -18757,9 +18821,9 @@ private:
 };
 
 /// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g) {
+constexpr program plan(graph const& g, bool samples = false) {
   if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
-  return planner(g).run();
+  return planner(g).run(samples);
 }
 
 } // namespace varve::loop
@@ -19140,6 +19204,375 @@ private:
 
 } // namespace varve::loop
 
+// ---- varve/graph/lanes.hpp
+/// @file
+/// Registers of a loop body from and to memory of any dtype and stride.
+namespace varve::loop {
+
+/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
+template <int Live, int First = 0>
+struct lanes_in_use {
+  static constexpr int live = Live, first = First;
+};
+/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop indices.
+using lanes_counted = lanes_in_use<0>;
+template <int Live>
+using lanes_overlapping = lanes_in_use<Live, -1>;
+template <class M, class V>
+VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
+  if constexpr (M::live == 0) return i[max_rank];
+  else return M::live;
+}
+
+namespace detail {
+/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+template <class V, class M, index_t Stride, class T>
+VARVE_INLINE V load_lanes(T const* p) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    return static_cast<V>(*p);
+  } else if constexpr (Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
+    else return kernel::load_first(p, M::live);
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
+    return kernel::load(all);
+  }
+}
+
+/// The first `live` of them, elements `stride` apart, both known at run time.
+template <class V, index_t Stride, class T>
+VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V> || Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    return kernel::load_first(p, static_cast<std::size_t>(live));
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (index_t l = 0; l < live; ++l) all[l] = static_cast<E>(p[l * stride]);
+    return kernel::load(all);
+  }
+}
+
+template <class T, class E>
+VARVE_INLINE T narrow(E x) {
+  if constexpr (std::is_same_v<T, bool>) return x != 0;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
+  else return static_cast<T>(x);
+}
+template <class M, index_t Stride, class T, class V>
+VARVE_INLINE void store_lanes(T* p, V const& v) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
+    else kernel::store_first(p, M::live, v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+  }
+}
+
+template <index_t Stride, class T, class V>
+VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    kernel::store_first(p, static_cast<std::size_t>(live), v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (index_t l = 0; l < live; ++l) p[l * stride] = narrow<T>(all[l]);
+  }
+}
+} // namespace detail
+
+} // namespace varve::loop
+
+// ---- varve/graph/size.hpp
+/// @file
+/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
+/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
+namespace varve::loop {
+
+/// Most symbols that one function may have.
+inline constexpr int max_symbols = 6;
+/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
+/// same order, so that estimates which count registers prefer the same symbols in both plans.
+inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66959, 71711, 77023, 82351, 88079, 94351}};
+
+/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list.
+struct size_term {
+  index_t constant;
+  int symbol;
+  index_t scale;
+  int inner; // before this one; -1: `scale`
+  friend constexpr bool operator==(size_term const& a, size_term const& b) { return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner; }
+};
+
+/// In a finished plan: the number that stands for expression `k`. No other number is as large.
+constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
+constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
+constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
+
+/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
+struct size_reader {
+  list<size_term> terms{};
+  int symbols;
+  bool failed = false; // a pair was no expression of the symbols
+
+  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
+    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1});
+  }
+  /// The number itself when both are equal, otherwise one that `is_run_time`.
+  constexpr index_t read(index_t first, index_t second) {
+    if (first == second && !is_run_time(first)) return first;
+    index_t const found = expression(first, second, 0);
+    failed = failed || found == none;
+    return found;
+  }
+  constexpr void read(dims& first, dims const& second) {
+    failed = failed || first.n != second.n;
+    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
+  }
+
+private:
+  static constexpr index_t none = -1;
+  static constexpr index_t greatest_constant = index_t{1} << 24;
+
+  constexpr index_t expression(index_t a, index_t b, int depth) {
+    if (a == b || depth > 4) return none;
+    for (bool const divides : {true, false}) // products first
+      for (int s = 0; s < symbols; ++s) {
+        index_t const p = samples[0][s], q = samples[1][s], r = divides ? 0 : remainder(a, p, b, q);
+        if (r > greatest_constant || r < -greatest_constant || (a - r) % p != 0 || (b - r) % q != 0) continue;
+        index_t const x = (a - r) / p, y = (b - r) / q;
+        if (x == y) return kept({r, s, x, -1});
+        if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner)});
+      }
+    return none;
+  }
+  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
+  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
+    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
+    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
+    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
+      if (e % 2) inverse = inverse * base % q;
+    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
+    return 2 * r > p * q ? r - p * q : r;
+  }
+  constexpr index_t kept(size_term const& t) {
+    for (std::size_t k = 0; k < terms.size(); ++k)
+      if (terms[k] == t) return run_time_size(static_cast<int>(k));
+    terms.push_back(t);
+    return run_time_size(static_cast<int>(terms.size()) - 1);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/sized_program.hpp
+/// @file
+/// Programs whose sizes are known when they run: made of two plans for sample sizes.
+namespace varve::loop {
+
+/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
+enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
+
+/// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
+struct size_guard {
+  index_t size, unless;
+  friend constexpr bool operator==(size_guard const& a, size_guard const& b) { return a.size == b.size && a.unless == b.unless; }
+};
+
+namespace detail {
+constexpr bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+/// Turns the numbers of `p` that differ from those of `q` into expressions.
+struct program_reader {
+  program& p;
+  program const& q;
+  size_reader& sizes;
+  sized_problem problem = sized_problem::none;
+
+  constexpr void expect(bool same, sized_problem otherwise) {
+    if (!same && problem == sized_problem::none) problem = otherwise;
+  }
+  constexpr bool run() {
+    program_sizes const a = program_sizes::of(p), b = program_sizes::of(q);
+    expect(a.holds(b) && b.holds(a) && p.asked.size() == q.asked.size(), sized_problem::structure);
+    if (problem != sized_problem::none) return false;
+    for (std::size_t k = 0; k < p.constants.size(); ++k) expect(same_bits(p.constants[k], q.constants[k]), sized_problem::value);
+    for (std::size_t k = 0; k < p.steps.size(); ++k) {
+      expect(p.steps[k].kind == q.steps[k].kind && p.steps[k].op == q.steps[k].op && p.steps[k].slot == q.steps[k].slot, sized_problem::structure);
+      expect(same_bits(p.steps[k].value, q.steps[k].value), sized_problem::value);
+    }
+    for (std::size_t k = 0; k < p.slots.size(); ++k) expect(p.slots[k] == q.slots[k], sized_problem::structure);
+    for (std::size_t k = 0; k < p.stages.size(); ++k) {
+      expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number && p.stages[k].out == q.stages[k].out, sized_problem::structure);
+      expect(same_bits(p.stages[k].value, q.stages[k].value), sized_problem::value);
+    }
+    for (std::size_t k = 0; k < p.bodies.size(); ++k) {
+      body& x = p.bodies[k];
+      body const& y = q.bodies[k];
+      expect(x.type == y.type && x.rank == y.rank && x.vector == y.vector && x.unroll == y.unroll && x.paired == y.paired, sized_problem::structure);
+      for (int l = 0; l < x.rank && l < y.rank; ++l) x.extent[l] = sizes.read(x.extent[l], y.extent[l]);
+    }
+    for (std::size_t k = 0; k < p.accesses.size(); ++k) {
+      access& x = p.accesses[k];
+      expect(x.buffer == q.accesses[k].buffer, sized_problem::structure);
+      x.offset = sizes.read(x.offset, q.accesses[k].offset);
+      for (int l = 0; l < max_rank; ++l) x.stride[l] = sizes.read(x.stride[l], q.accesses[k].stride[l]);
+    }
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) p.buffers[k].elements = sizes.read(p.buffers[k].elements, q.buffers[k].elements);
+    for (std::size_t k = 0; k < p.results.size(); ++k) sizes.read(p.results[k].sizes, q.results[k].sizes);
+    for (std::size_t k = 0; k < p.calls.size(); ++k) {
+      call_info& x = p.calls[k];
+      for (int e = 0; e < 3; ++e) sizes.read(x.in[e].sizes, q.calls[k].in[e].sizes);
+      sizes.read(x.out.sizes, q.calls[k].out.sizes);
+      for (int e = 0; e < x.at.count; ++e) sizes.read(x.at.fact[e], q.calls[k].at.fact[e]);
+    }
+    expect(!sizes.failed, sized_problem::size);
+    return problem == sized_problem::none;
+  }
+};
+
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
+constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
+  auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
+    if (x == y) return;
+    size_guard const g{sizes.read(x, y), unless};
+    for (size_guard const& o : guards)
+      if (o == g) return;
+    guards.push_back(g);
+  };
+  for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
+  list<known> const what = identify(a);
+  auto plain = [&](index_t s) { return is_run_time(s) && sizes.terms[term_of(s)].inner < 0 && sizes.terms[term_of(s)].constant >= 0; };
+  for (std::size_t k = 0; k < a.nodes.size(); ++k) {
+    node const &n = a.nodes[k], &m = b.nodes[k];
+    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
+      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
+    auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
+    bool const back = what[k] == known::slice_backward;
+    if (what[k] == known::slice || back) {
+      dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
+      int const axis = static_cast<int>(s[0]);
+      at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
+      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
+    } else if (what[k] == known::scan) {
+      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
+    } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
+      for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
+    }
+  }
+}
+
+/// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the others are placed anew. The number of pieces.
+constexpr int place_in_scratch(program& p) {
+  list<life> const lives = lifetimes(p);
+  int pieces = 0;
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer& b = p.buffers[k];
+    if (b.where != place::arena || !is_run_time(b.elements)) continue;
+    int best = pieces;
+    for (bool const alike : {false, true}) // rather one of the same size
+      for (int piece = 0; piece < pieces; ++piece) {
+        bool free = true, same = false;
+        for (std::size_t o = 0; o < k; ++o) {
+          if (p.buffers[o].where != place::scratch || p.buffers[o].number != piece) continue;
+          free = free && (lives[o].to < lives[k].from || lives[k].to < lives[o].from);
+          same = same || (p.buffers[o].elements == b.elements && itemsize(p.buffers[o].type) == itemsize(b.type));
+        }
+        if (free && (same || !alike)) best = piece;
+      }
+    b.where = place::scratch, b.number = best;
+    if (best == pieces) ++pieces;
+  }
+  place_in_arena(p);
+  return pieces;
+}
+} // namespace detail
+
+/// A program with run-time sizes as a constant: the numbers of its arrays that are `is_run_time` stand for expressions.
+template <program_sizes S>
+struct sized_program : static_program<S> {
+  static constexpr std::size_t most = 256;
+  size_term terms[most]{};
+  size_guard guards[most]{};
+  int symbols = 0, term_count = 0, guard_count = 0, pieces = 0;
+  sized_problem problem = sized_problem::none;
+
+  constexpr sized_program(program const& p, size_reader const& sizes, list<size_guard> const& asked, int pieces_, sized_problem problem_)
+      : static_program<S>(p), symbols(sizes.symbols), term_count(static_cast<int>(sizes.terms.size())), guard_count(static_cast<int>(asked.size())), pieces(pieces_), problem(problem_) {
+    if (problem == sized_problem::none && (sizes.terms.size() > most || asked.size() > most)) problem = sized_problem::many;
+    if (problem != sized_problem::none) term_count = symbols, guard_count = 0, this->used = {};
+    for (int k = 0; k < term_count; ++k) terms[k] = sizes.terms[k];
+    for (int k = 0; k < guard_count; ++k) guards[k] = asked[k];
+  }
+};
+
+/// Is `P` a program with run-time sizes?
+template <class P>
+concept sized = requires { P::value.pieces; };
+
+/// The value of number `X` of a plan: itself, or what its expression came to for this call.
+template <index_t X>
+VARVE_INLINE constexpr index_t number_of([[maybe_unused]] auto const& mem) {
+  if constexpr (is_run_time(X)) return mem.size[term_of(X)];
+  else return X;
+}
+
+/// The values of all expressions of `P`, for one call.
+template <class P>
+struct size_values {
+  index_t size[P::value.term_count + 1];
+
+  VARVE_INLINE explicit size_values(index_t const* symbols) { compute(symbols, std::make_integer_sequence<int, P::value.term_count>{}); }
+  index_t number(index_t x) const { return is_run_time(x) ? size[term_of(x)] : x; }
+  dims of(dims const& s) const {
+    dims r = s;
+    for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);
+    return r;
+  }
+  /// Bytes of scratch memory; `begin[k]` becomes the first of piece `k`.
+  VARVE_INLINE index_t lay_out(index_t* begin) const {
+    constexpr int pieces = P::value.pieces;
+    index_t bytes[pieces + 1]{};
+    take(bytes, std::make_integer_sequence<int, static_cast<int>(P::value.used.buffers)>{});
+    index_t total = 0;
+    for (int k = 0; k < pieces; ++k) begin[k] = total, total += (bytes[k] + 63) / 64 * 64;
+    return total;
+  }
+
+private:
+  template <int... K>
+  VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
+    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale)), ...);
+  }
+  template <int... K>
+  VARVE_INLINE void take(index_t* bytes, std::integer_sequence<int, K...>) const {
+    (take_one<K>(bytes), ...);
+  }
+  template <int K>
+  VARVE_INLINE void take_one(index_t* bytes) const {
+    constexpr buffer b = P::value.buffers[K];
+    if constexpr (b.where == place::scratch) {
+      index_t const mine = number_of<b.elements>(*this) * itemsize(b.type);
+      if (mine > bytes[b.number]) bytes[b.number] = mine;
+    }
+  }
+};
+
+} // namespace varve::loop
+
 // ---- varve/graph/emit.hpp
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
@@ -19174,63 +19607,32 @@ VARVE_INLINE auto* address(auto const& mem) {
   if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
   else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
   else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else if constexpr (b.where == place::scratch) return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
   else return reinterpret_cast<T*>(mem.arena + b.number);
 }
 
-/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
-template <int Live, int First = 0>
-struct lanes_in_use {
-  static constexpr int live = Live, first = First;
-};
-
 namespace detail {
 template <class P, int A, std::size_t... L>
-VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
+VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, index_t const* i, std::index_sequence<L...>) {
   constexpr access a = P::value.accesses[A];
-  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
+  if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
+  else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
 }
 template <class P, int A>
-VARVE_INLINE index_t position(index_t const* i) {
-  return position<P, A>(i, std::make_index_sequence<max_rank>{});
+VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
+  return position<P, A>(mem, i, std::make_index_sequence<max_rank>{});
 }
 
-/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+/// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_lanes(T const* p) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    return static_cast<V>(*p);
-  } else if constexpr (Stride == 0) {
-    return V(static_cast<E>(*p));
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
-    else return kernel::load_first(p, M::live);
-  } else {
-    alignas(64) E all[kernel::lanes<E>]{};
-    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
-    return kernel::load(all);
-  }
-}
-
-template <class T, class E>
-VARVE_INLINE T narrow(E x) {
-  if constexpr (std::is_same_v<T, bool>) return x != 0;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
-  else return static_cast<T>(x);
+VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
+  if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
+  else return load_lanes<V, M, Stride>(p);
 }
 template <class M, index_t Stride, class T, class V>
-VARVE_INLINE void store_lanes(T* p, V const& v) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
-    else kernel::store_first(p, M::live, v);
-  } else {
-    alignas(64) E all[kernel::lanes<E>];
-    kernel::store(all, v);
-    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
-  }
+VARVE_INLINE void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
+  if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
+  else store_lanes<M, Stride>(p, v);
 }
 
 /// 0, 1, 2, ... times `step`.
@@ -19405,16 +19807,22 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else if constexpr (s.kind == step_kind::load) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+    auto const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
+    if constexpr (sized<P>) now[Slot] = detail::load_sized<V, M, stride>(mem, i, p);
+    else now[Slot] = detail::load_lanes<V, M, stride>(p);
   } else if constexpr (s.kind == step_kind::records) {
     constexpr access a = P::value.accesses[s.access];
-    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-    load_fields<E>(p, a.stride[Vector], now + Slot);
+    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
+    if constexpr (M::live == 0 || is_run_time(a.stride[Vector])) {
+      for (int q = 0; q < fields_at_once<E>; ++q) now[Slot + q] = detail::load_counted<V, a.stride[Vector]>(p + q, number_of<a.stride[Vector]>(mem), live_lanes<M, V>(i));
+    } else {
+      load_fields<E>(p, a.stride[Vector], now + Slot);
+    }
   } else if constexpr (s.kind == step_kind::index) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
-    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+    V x = V(static_cast<E>(detail::position<P, s.access>(mem, i)));
+    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(number_of<stride>(mem)));
     if constexpr (s.count == 0) now[Slot] = x;
     else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
     else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
@@ -20109,6 +20517,44 @@ VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
+/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the number of rows alone, blocks of them are products of fixed size.
+template <class P, index_t M, index_t K, index_t N, bool TA, bool TB, class T>
+VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c, index_t total) {
+  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
+  index_t const m = number_of<M>(mem), k = number_of<K>(mem), n = number_of<N>(mem);
+  constexpr bool by_rows = std::is_floating_point_v<T> && is_run_time(M) && !is_run_time(K) && !is_run_time(N) && !TA;
+  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n) {
+    index_t row = 0;
+    constexpr index_t some = TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
+    if constexpr (by_rows && some * (by_rows ? K * N : 0) <= 1 << 18)
+      for (; row + some <= m; row += some) kernel::matmul_fixed<T, some, K, N, TA, TB>(a + row * k, b, c + e + row * n);
+    kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e + row * n, n, 1});
+  }
+}
+
+namespace detail {
+/// A call with the sizes of this run.
+VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
+  auto bind = [&](dims& d) {
+    for (int k = 0; k < d.n; ++k)
+      if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
+  };
+  for (meta& m : c.in) bind(m.sizes);
+  bind(c.out.sizes);
+  for (dims& d : c.at.fact) bind(d);
+  return c;
+}
+/// What a call needs to know, by the compiler if `Fixed`.
+template <class Facts, class P, int S, bool Fixed>
+VARVE_INLINE auto facts_of([[maybe_unused]] auto const& mem) {
+  constexpr call_info c = P::value.calls[P::value.stages[S].number];
+  if constexpr (Fixed) {
+    constexpr Facts x(c);
+    return x;
+  } else return Facts(bound_call(c, mem));
+}
+} // namespace detail
+
 /// Executes the call stage `S` of program `P`.
 template <class P, int S>
 VARVE_INLINE void call(auto const& mem) {
@@ -20118,24 +20564,21 @@ VARVE_INLINE void call(auto const& mem) {
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
   if constexpr (c.what == known::mm) {
-    constexpr index_t total = numel(c.out.sizes);
+    [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+    if constexpr (sized<P>) multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
+    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == known::slice_backward) {
-    constexpr slice_backward_facts x(c);
-    detail::slice_backward(x, a, out);
+    detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
   } else if constexpr (c.what == known::gather) {
-    constexpr gather_facts x(c);
-    detail::gather(x, a, address<P, s.in[1]>(mem), out);
+    detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::scatter_add) {
-    constexpr scatter_add_facts x(c);
-    detail::scatter_add(x, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+    detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
   } else if constexpr (c.what == known::argmax) {
-    constexpr argmax_facts x(c);
-    detail::argmax(x, a, out);
+    detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {
     static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
   }
@@ -20451,7 +20894,7 @@ VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed)
 // ---- varve/graph/nest.hpp
 namespace varve::loop {
 
-/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
+/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time sizes.
 template <class P, int B>
 struct nest {
   static constexpr body b = P::value.bodies[B];
@@ -20468,7 +20911,7 @@ struct nest {
 
   template <class Mem>
   static VARVE_INLINE void run(Mem const& mem) {
-    index_t i[max_rank];
+    index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
     for (index_t& x : i) x = 0;
     V sum[side_by_side * sinks];
     V fixed[b.fixed_count + b.kept + 1];
@@ -20502,6 +20945,24 @@ private:
     if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
     if constexpr (L == b.rank) {
       point<M>(mem, i, sum, fixed);
+    } else if constexpr (L == b.vector && is_run_time(b.extent[L])) {
+      index_t const n = number_of<b.extent[L]>(mem);
+      constexpr index_t block = width * (paired ? 2 : side_by_side);
+      for (index_t const blocks = n / block * block; i[L] < blocks; i[L] += block) {
+        if constexpr (paired) pair<M>(mem, i, sum, fixed);
+        else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+      }
+      if (n >= width) {
+        for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
+          i[L] = at + width <= n ? at : n - width;
+          i[max_rank] = at - i[L];
+          level<L + 1, lanes_overlapping<width>>(mem, i, sum, fixed);
+        }
+      } else if (n > 0) {
+        i[max_rank] = n;
+        level<L + 1, lanes_counted>(mem, i, sum, fixed);
+      }
+      i[L] = 0;
     } else if constexpr (L == b.vector) {
       constexpr index_t n = b.extent[L];
       constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
@@ -20521,7 +20982,7 @@ private:
       }
       i[L] = 0;
     } else {
-      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      for (i[L] = 0; i[L] < number_of<b.extent[L]>(mem); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
       i[L] = 0;
     }
     if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
@@ -20578,22 +21039,35 @@ private:
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
-      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
+      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
+      if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, a);
+      else detail::store_lanes<M, target_stride<S>>(p, a);
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
+        sum[S] = masked<M, (b.vector >= s.level)>(i, combine<S>(sum[S], a, c), sum[S]);
       } else {
-        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
           V const zero = V(neutral<S>());
-          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
+          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(i, combine<S>(zero, a, c), zero))));
         } else {
-          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
-          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
+          V const old = held<S, M>(mem, i, p);
+          hold<S, M>(mem, i, p, masked<M, true>(i, combine<S>(old, a, c), old));
         }
       }
     }
+  }
+  /// What memory holds of a reduction.
+  template <int S, class M, class Mem, class X>
+  static VARVE_INLINE V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
+    if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
+    else return detail::load_lanes<V, M, target_stride<S>>(p);
+  }
+  template <int S, class M, class Mem, class X>
+  static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
+    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
+    else detail::store_lanes<M, target_stride<S>>(p, v);
   }
   template <int L, int From>
   static VARVE_INLINE void start_all(V* sum) {
@@ -20637,14 +21111,14 @@ private:
     constexpr sink s = sink_at<S>;
     V total = sum[S];
     for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
-    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
     if constexpr (b.vector >= s.level) {
       T r = across<S>(total);
       if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
       *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
     } else {
-      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
-      detail::store_lanes<M, target_stride<S>>(p, total);
+      if constexpr (s.accumulate) total = merge<S>(held<S, M>(mem, i, p), total);
+      hold<S, M>(mem, i, p, total);
     }
   }
 
@@ -20685,13 +21159,14 @@ private:
   }
   /// `x` in the lanes that count, `old` in the others.
   template <class M, bool Apply>
-  static VARVE_INLINE V masked(V const& x, V const& old) {
+  static VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, V const& old) {
     if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
       return x;
     } else {
       V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
-      else return kernel::select<T>(lane < V(T(M::live)), x, old);
+      if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
+      else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
     }
   }
 };
@@ -21047,11 +21522,100 @@ constexpr graph optimize(graph const& g) {
 
 } // namespace varve
 
+// ---- varve/graph/scratch.hpp
+/// @file
+/// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
+namespace varve::loop {
+
+namespace detail {
+/// Memory that blocks are taken from, one behind the other.
+struct alignas(64) scratch_chunk {
+  scratch_chunk* below;
+  std::size_t room, used;
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  static scratch_chunk* make(std::size_t room, scratch_chunk* below) { return new (::operator new(sizeof(scratch_chunk) + room, std::align_val_t{64})) scratch_chunk{below, room, 0}; }
+  static void free(scratch_chunk* c) { ::operator delete(static_cast<void*>(c), std::align_val_t{64}); }
+};
+/// The chunks of this thread, the newest first. Only the newest is kept while nothing is in use.
+struct scratch_chunks {
+  scratch_chunk* top = nullptr;
+  bool ended = false; // the thread is ending: nothing is kept
+};
+inline constinit thread_local scratch_chunks this_thread_scratch{};
+
+struct scratch_owner {
+  ~scratch_owner() {
+    scratch_chunks& all = this_thread_scratch;
+    all.ended = true;
+    if (all.top && all.top->used == 0) scratch_chunk::free(all.top), all.top = nullptr;
+  }
+};
+/// One more chunk, at least twice what there is.
+VARVE_COLD inline void grow_scratch(std::size_t bytes) {
+  thread_local scratch_owner owner;
+  (void)owner;
+  scratch_chunks& all = this_thread_scratch;
+  std::size_t room = std::size_t{1} << 16;
+  if (all.top) room = 2 * all.top->room;
+  while (room < bytes) room *= 2;
+  scratch_chunk* const fresh = scratch_chunk::make(room, all.top);
+  if (all.top && all.top->used == 0) fresh->below = all.top->below, scratch_chunk::free(all.top);
+  all.top = fresh;
+}
+} // namespace detail
+
+/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as calls do; memory is allocated (`std::bad_alloc`) only when a
+/// thread needs more than ever before, and is kept until it ends.
+class scratch_block {
+public:
+  explicit scratch_block(std::size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    detail::scratch_chunks& all = detail::this_thread_scratch;
+    if (!all.top || all.top->room - all.top->used < bytes) [[unlikely]]
+      detail::grow_scratch(bytes);
+    chunk_ = all.top, begin_ = chunk_->used;
+    chunk_->used += bytes;
+  }
+  ~scratch_block() {
+    chunk_->used = begin_;
+    if (begin_ == 0 && (chunk_->below || detail::this_thread_scratch.top != chunk_ || detail::this_thread_scratch.ended)) [[unlikely]]
+      tidy();
+  }
+  scratch_block(scratch_block const&) = delete;
+  scratch_block& operator=(scratch_block const&) = delete;
+  std::byte* data() const { return chunk_->data() + begin_; }
+
+private:
+  /// Frees what is empty below the newest chunk.
+  VARVE_COLD static void tidy() {
+    detail::scratch_chunks& all = detail::this_thread_scratch;
+    for (detail::scratch_chunk** at = &all.top->below; *at;) {
+      detail::scratch_chunk* const c = *at;
+      if (c->used == 0) *at = c->below, detail::scratch_chunk::free(c);
+      else at = &c->below;
+    }
+    if (all.ended && all.top->used == 0) {
+      detail::scratch_chunk* const last = all.top;
+      all.top = last->below;
+      detail::scratch_chunk::free(last);
+    }
+  }
+  detail::scratch_chunk* chunk_;
+  std::size_t begin_;
+};
+
+} // namespace varve::loop
+
 // ---- varve/graph/run.hpp
 namespace varve::loop {
 
 template <class Make>
 struct compiled;
+
+/// Makes the graph of a function with symbolic sizes: `Make::at(k)` traces it for the `k`-th samples.
+template <class Make>
+concept makes_samples = requires { Make::symbols; };
 
 /// Region `R` of the optimized graph of `Make`, as a program of its own.
 template <class Make, int R>
@@ -21064,19 +21628,54 @@ struct region_of {
   }
 };
 
+template <makes_samples Make, int R>
+struct region_of<Make, R> {
+  static constexpr int symbols = Make::symbols;
+  static constexpr graph at(int point) {
+    graph const traced = Make::at(point);
+    graph g = optimize(traced);
+    join_slices(g);
+    return function_of(g, R);
+  }
+};
+
 template <class P, int Arguments, int Results>
 void run(memory<Arguments, Results> mem);
+template <class P, int Arguments, int Results>
+void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes);
+
+namespace detail {
+/// Runs a function of a program, `P`, with the symbols that its caller has.
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
+  if constexpr (sized<P>) {
+    static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
+    size_values<P> const sizes(mem.size); // the first of which are the symbols
+    for (int k = 0; k < P::value.guard_count; ++k)
+      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0) refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis");
+    run_sized<P>(given, sizes);
+  } else {
+    run<P>(given);
+  }
+}
+} // namespace detail
 
 namespace detail {
 template <class P, int S, int R, int... A, int... Q>
 VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   using sub = compiled<region_of<typename P::make, R>>;
-  loop::run<sub, sizeof...(A), sizeof...(Q)>({{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+  run_inner<sub, sizeof...(A), sizeof...(Q)>(mem, {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
 }
 } // namespace detail
 
 namespace detail {
+/// Bytes of the buffer in slot `Slot`.
+template <class P, int Slot>
+VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
+  constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
+  return number_of<b.elements>(mem) * itemsize(b.type);
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
@@ -21084,23 +21683,22 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
   constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
-  constexpr index_t n = c.at[1][0];
+  index_t const n = number_of<c.at[1][0]>(mem);
   using sub = compiled<region_of<typename P::make, c.region>>;
-  constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
-  constexpr index_t argument_step[] = {(A >= carried && A < walked ? bytes(s.in[1] + A) / (n ? n : 1) : 0)...};
-  constexpr index_t result_step[] = {(Q >= carried ? bytes(s.in[2] + Q) / (n ? n : 1) : 0)...};
+  index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
+  index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if constexpr (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
+  if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem)))) : void()), ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
   auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
-      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      run_inner<condition, sizeof...(A), 1>(mem, {{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
       if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
       return *go;
     } else {
@@ -21109,7 +21707,8 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   };
   auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
-    loop::run<sub, sizeof...(A), sizeof...(Q)>(
+    run_inner<sub, sizeof...(A), sizeof...(Q)>(
+        mem,
         {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
          {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
@@ -21129,7 +21728,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
     }
   }
   if constexpr (open || counted) {
-    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);
+    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem)))) : void()), ...);
     ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
   }
 }
@@ -21143,7 +21742,7 @@ VARVE_INLINE void run_stage(auto const& mem) {
     nest<P, s.number>::run(mem);
   } else if constexpr (s.kind == stage_kind::fill) {
     auto* p = address<P, s.out>(mem);
-    for (index_t k = 0; k < P::value.buffers[s.out].elements; ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
+    for (index_t k = 0; k < number_of<P::value.buffers[s.out].elements>(mem); ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
   } else if constexpr (s.kind == stage_kind::branch) {
     constexpr call_info c = P::value.calls[s.number];
     using operands = std::make_integer_sequence<int, c.operands>;
@@ -21190,6 +21789,30 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   detail::run_some<P, 0, stages>(mem);
 }
 
+/// ... of a program with run-time sizes, whose large temporaries lie in scratch memory.
+template <class P, int Arguments, int Results>
+struct sized_memory : memory<Arguments, Results> {
+  index_t const* size; // the values of all expressions
+  index_t const* piece;
+  std::byte* scratch;
+};
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
+  constexpr int stages = static_cast<int>(P::value.used.stages);
+  constexpr index_t bytes = P::value.workspace;
+  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
+  index_t piece[P::value.pieces + 1];
+  sized_memory<P, Arguments, Results> mem{given, sizes.size, piece, nullptr};
+  mem.arena = arena;
+  if constexpr (P::value.pieces > 0) {
+    scratch_block const scratch(static_cast<std::size_t>(sizes.lay_out(piece)));
+    mem.scratch = scratch.data();
+    detail::run_some<P, 0, stages>(mem);
+  } else {
+    detail::run_some<P, 0, stages>(mem);
+  }
+}
+
 namespace detail {
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
@@ -21206,6 +21829,31 @@ struct built {
       cut_long_bodies(p);
     }
     return static_program<S>(p);
+  }
+  static constexpr auto value = build();
+};
+/// ... with symbolic sizes.
+template <makes_samples Make, program_sizes S>
+struct built<Make, S> {
+  static constexpr sized_program<S> build() {
+    graph const traced[] = {Make::at(0), Make::at(1)};
+    size_reader sizes(Make::symbols);
+    list<size_guard> guards;
+    if (has_mutation(traced[0])) {
+      program p;
+      p.writes_arguments = true; // refused where the message is short
+      return {p, sizes, guards, 0, sized_problem::writes};
+    }
+    graph better[] = {optimize(traced[0]), optimize(traced[1])};
+    join_slices(better[0]), join_slices(better[1]);
+    if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
+    program p = plan(better[0], true), q = plan(better[1], true);
+    cut_long_bodies(p), cut_long_bodies(q);
+    detail::program_reader reader{p, q, sizes};
+    bool const same = reader.run();
+    if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
+    int const pieces = same ? detail::place_in_scratch(p) : 0;
+    return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
   static constexpr auto value = build();
 };
@@ -21303,6 +21951,7 @@ public:
   T* data() const { return data_; }
   index_t size() const { return numel(sizes_); }
   dims const& sizes() const { return sizes_; }
+  dims const& strides() const { return strides_; }
   /// A tensor on the memory.
   tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
 
@@ -21511,12 +22160,15 @@ inline constexpr bool is_spec<spec_t<T, D...>> = true;
 template <auto... S>
 concept specs = (is_spec<std::remove_cvref_t<decltype(S)>> && ...);
 
+/// Are all their sizes numbers?
+template <auto... S>
+concept fixed_specs = (std::remove_cvref_t<decltype(S)>::fixed && ...);
+
 /// The static value that a spec declares.
 template <class S>
 struct declared_type;
 template <class T, index_t... D>
 struct declared_type<spec_t<T, D...>> {
-  static constexpr bool fixed = (!is_symbol(D) && ...);
   using element = T;
   using type = static_value<T, ints<D...>>;
 };
@@ -21531,15 +22183,16 @@ struct tensor_role {
 };
 VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_string(m.sizes); }
 VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " "; }
-[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t) {
-  std::string const start = text_of(r), end = ", expected " + text_of(r.expected);
+/// `sizes`: those that would do, in the place of the declared ones, and why.
+[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes, std::string const& why = {}) {
+  std::string const start = text_of(r), end = ", expected " + text_of(r.expected) + why;
   if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
   if (t.is_wrapped()) throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the transformed function: fuse<...>(grad(f))").c_str());
   if (!t.has_data()) throw transform_error((start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
   if (!t.keys().has(dispatch_key::cpu)) throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
   std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
   if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
-  if (!(t.sizes() == r.expected.sizes)) throw shape_error((start + found + end).c_str());
+  if (!(t.sizes() == sizes)) throw shape_error((start + found + end).c_str());
   throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under no_grad, or fuse<...>(grad(f)) for its gradient").c_str());
 }
 /// ... a tensor that is as declared, but cannot be written to.
@@ -21554,7 +22207,17 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
       (t.requires_grad() && is_grad_enabled())) [[unlikely]]
-    refuse_tensor(r, t);
+    refuse_tensor(r, t, r.expected.sizes);
+}
+
+/// A copy with the elements in row-major order. By hand: the operator would be seen by modes.
+template <class T>
+VARVE_NOINLINE tensor in_row_major_order(T const* data, dims const& sizes, dims const& strides) {
+  tensor r = tensor::empty(sizes, dtype_of_type<T>());
+  auto* out = static_cast<T*>(r.raw());
+  strided<T const> const from{data, sizes, strides};
+  for_each_index(sizes, [&](dims const& i) { *out++ = from.at(i); });
+  return r;
 }
 
 /// The bytes of a row-major value.
@@ -21577,7 +22240,7 @@ struct checked_argument {
   explicit checked_argument(tensor const& t) {
     check_tensor(role, t);
     if (!t.is_contiguous()) [[unlikely]]
-      copy_ = in_row_major_order(t);
+      copy_ = in_row_major_order(static_cast<element const*>(t.raw()), t.sizes(), t.strides());
     memory_ = copy_.defined() ? copy_.raw() : t.raw();
   }
   template <class X>
@@ -21592,14 +22255,6 @@ struct checked_argument {
   memory_range range() const { return range_of(data(), expected); }
 
 private:
-  /// By hand: the operator would be seen by modes.
-  VARVE_NOINLINE static tensor in_row_major_order(tensor const& t) {
-    tensor r = tensor::empty(t.sizes(), t.dtype());
-    auto* out = static_cast<element*>(r.raw());
-    strided<element const> const from{static_cast<element const*>(t.raw()), t.sizes(), t.strides()};
-    for_each_index(t.sizes(), [&](dims const& i) { *out++ = from.at(i); });
-    return r;
-  }
   void const* memory_ = nullptr;
   element number_{};
   tensor copy_;
@@ -21624,6 +22279,22 @@ VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
 template <class P, int K>
 inline constexpr tensor_role result_role{"result", K, P::value.results[K]};
 
+/// Checks what a tensor must be before it is written to: `before` are the bytes of the results before it. Its own bytes.
+template <class... A>
+memory_range check_target(tensor_role const& role, tensor const& t, std::tuple<A...> const& in, memory_range const* before) {
+  check_tensor(role, t);
+  if (!t.is_contiguous() || (t.is_inference() && !is_inference_mode_enabled())) [[unlikely]]
+    refuse_target(role, t);
+  memory_range const mine = range_of(t.raw(), role.expected);
+  auto const apart = [&](memory_range const& other, char const* kind, int number) {
+    if (mine.overlaps(other)) [[unlikely]]
+      refuse_overlap(role, kind, number);
+  };
+  std::apply([&, number = 0](auto const&... a) mutable { (apart(a.range(), "argument", number++), ...); }, in);
+  for (int k = 0; k < role.number; ++k) apart(before[k], "result", k);
+  return mine;
+}
+
 /// Tensors to be written, waiting for the arguments: variables by reference.
 template <class P, class Specs, class... R>
 struct tensor_writer;
@@ -21639,24 +22310,10 @@ struct tensor_writer<P, std::tuple<S...>, R...> {
 private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, auto const& in) const {
-    (check<K>(in, std::make_index_sequence<K>{}), ...);
+    memory_range taken[sizeof...(K) + 1]{};
+    ((taken[K] = check_target(result_role<P, static_cast<int>(K)>, std::get<K>(out), in, taken)), ...);
     run_checked<P>(in, std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
-  }
-  template <std::size_t N, std::size_t... Before>
-  void check(auto const& in, std::index_sequence<Before...>) const {
-    constexpr tensor_role const& role = result_role<P, static_cast<int>(N)>;
-    tensor const& t = std::get<N>(out);
-    check_tensor(role, t);
-    if (!t.is_contiguous() || (t.is_inference() && !is_inference_mode_enabled())) [[unlikely]]
-      refuse_target(role, t);
-    memory_range const mine = range_of(t.raw(), role.expected);
-    auto const apart = [&](memory_range const& other, char const* kind, int number) {
-      if (mine.overlaps(other)) [[unlikely]]
-        refuse_overlap(role, kind, number);
-    };
-    std::apply([&, number = 0](auto const&... a) mutable { (apart(a.range(), "argument", number++), ...); }, in);
-    (apart(range_of(std::get<Before>(out).raw(), P::value.results[Before]), "result", static_cast<int>(Before)), ...);
   }
 };
 } // namespace loop
@@ -21666,7 +22323,6 @@ template <class F, class How, class... S>
 struct fused_for {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
-  static_assert((loop::declared_type<S>::fixed && ...), "varve: fuse: the sizes of a spec must be numbers here; symbolic ones are for trace");
 
   /// The program, as a constant.
   using program = loop::program_for<How, F, loop::declared<S>...>;
@@ -21679,7 +22335,7 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && (loop::declared_type<S>::fixed && ...)) {
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
       loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
@@ -21708,13 +22364,13 @@ struct fused_for {
 /// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x, 0.5);`. dtype, rank and sizes of each argument are checked
 /// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
 template <auto First, auto... Rest, class F>
-  requires loop::specs<First, Rest...>
+  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
 constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
   return {};
 }
 /// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
-  requires loop::specs<First, Rest...>
+  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
 constexpr fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&, How) {
   return {};
 }
@@ -22072,6 +22728,322 @@ constexpr bool equal(graph_view const& g, graph_view const& h) {
     if (x == 0 || y == 0) return x == y;
     if (!m.pair(static_cast<int>(x) - 1, static_cast<int>(y) - 1) || !m.follow()) return false;
   }
+}
+
+} // namespace varve
+
+// ---- varve/graph/sized_argument.hpp
+/// @file
+/// Arguments of fused functions with symbolic sizes: they bind the symbols, and are checked against them.
+namespace varve::loop {
+
+/// The sizes that one call gives to the symbols: the first argument that has one says what it is.
+template <class Names>
+struct bound_symbols {
+  static constexpr Names names{};
+  index_t value[Names::most]{};
+  int from[Names::most];
+
+  bound_symbols() {
+    for (int& f : from) f = -1;
+  }
+  /// Binds what is not bound yet. False when the sizes do not fit `Declared::expected`.
+  template <class Declared>
+  VARVE_INLINE bool fit([[maybe_unused]] int argument, dims const& found) {
+    if (Declared::expected.sizes.n != found.n) return false;
+    return [&]<int... D>(std::integer_sequence<int, D...>) { return (fit_one<Declared::expected.sizes.v[D]>(argument, found[D]) && ...); }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
+  }
+  /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
+  VARVE_COLD std::string text(int argument, dims const& declared) const {
+    std::string s;
+    for (index_t d : declared)
+      if (int const k = is_symbol(d) ? names.find(d) : names.count; k < names.count && from[k] >= 0 && from[k] != argument)
+        s += (s.empty() ? ", where " : ", ") + text_of_size(d) + " is " + std::to_string(value[k]) + " (argument " + std::to_string(from[k]) + ")";
+    return s;
+  }
+
+private:
+  template <index_t Want>
+  VARVE_INLINE bool fit_one([[maybe_unused]] int argument, index_t found) {
+    if constexpr (is_symbol(Want)) {
+      constexpr int k = names.find(Want);
+      if (from[k] < 0) value[k] = found, from[k] = argument;
+      return value[k] == found;
+    } else return Want == found;
+  }
+};
+
+/// An extent of a view or `array` that may stand where a spec says `declared`.
+constexpr bool may_be(index_t declared, index_t extent) { return is_symbol(declared) || extent == declared || extent == dyn; }
+
+/// Element type and extents of memory that is no tensor; `none_t` for other types.
+template <class X>
+struct extents_of {
+  using element = none_t;
+  static constexpr dims value{};
+};
+template <class T, index_t... D>
+struct extents_of<array<T, D...>> {
+  using element = T;
+  static constexpr dims value = ints<D...>::to_dims();
+};
+template <class T, index_t... D>
+struct extents_of<tensor_ref<T, D...>> {
+  using element = std::remove_const_t<T>;
+  static constexpr dims value = ints<D...>::to_dims();
+};
+
+/// The `K`-th argument, checked against its spec `S`, whose symbols it binds.
+template <class Names, class S, int K>
+struct sized_argument {
+  using element = typename declared_type<S>::element;
+  static constexpr meta expected = S::info();
+  static constexpr tensor_role role{"argument", K, expected};
+
+  sized_argument(bound_symbols<Names>& symbols, tensor const& t) : sizes_(t.defined() ? t.sizes() : dims{}) {
+    bool const fits = symbols.template fit<sized_argument>(K, sizes_);
+    tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
+    if (!t.defined() || !fits || t.dtype() != expected.type) [[unlikely]]
+      refuse_tensor(role, t, dims{-1}, symbols.text(K, expected.sizes));
+    check_tensor(here, t);
+    view(static_cast<element const*>(t.raw()), t.strides(), t.is_contiguous());
+  }
+  template <class X>
+    requires(!std::is_same_v<X, tensor>)
+  sized_argument(bound_symbols<Names>& symbols, X const& x) {
+    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
+    constexpr bool fits = number || accepts<X>();
+    static_assert(fits, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
+    if constexpr (number) {
+      number_ = static_cast<element>(x);
+    } else if constexpr (fits) {
+      if constexpr (can_fuse<X>) sizes_ = extents_of<X>::value;
+      else sizes_ = x.sizes();
+      if (!symbols.template fit<sized_argument>(K, sizes_)) [[unlikely]]
+        refuse_sizes(symbols.text(K, expected.sizes));
+      if constexpr (can_fuse<X>) memory_ = data_of(x);
+      else view(static_cast<element const*>(x.data()), x.strides(), layout{sizes_, x.strides(), 0, true}.contiguous());
+    }
+  }
+  void const* data() const { return memory_ ? memory_ : &number_; }
+  memory_range range() const { return range_of(data(), {expected.type, sizes_}); }
+
+private:
+  template <class X>
+  static constexpr bool accepts() {
+    using E = extents_of<X>;
+    bool fits = std::is_same_v<typename E::element, element> && E::value.n == expected.sizes.n;
+    for (int d = 0; fits && d < E::value.n; ++d) fits = may_be(expected.sizes[d], E::value[d]);
+    return fits;
+  }
+  void view(element const* data, dims const& strides, bool contiguous) {
+    if (!contiguous) [[unlikely]]
+      copy_ = in_row_major_order(data, sizes_, strides);
+    memory_ = copy_.defined() ? copy_.raw() : data;
+  }
+  [[noreturn]] VARVE_COLD void refuse_sizes(std::string const& why) const {
+    throw shape_error((text_of(role) + "is " + text_of(meta{expected.type, sizes_}) + ", expected " + text_of(expected) + why).c_str());
+  }
+  dims sizes_;
+  void const* memory_ = nullptr;
+  element number_{};
+  tensor copy_;
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/fuse_sized.hpp
+/// @file
+/// Fused functions of tensors whose specs have symbolic sizes: bound and checked once per call.
+namespace varve {
+namespace loop {
+
+/// The symbols of some specs, in the order in which they are met; one more than there may be at most.
+template <class... S>
+struct symbols_of {
+  static constexpr int most = max_symbols + 1;
+  index_t names[most]{};
+  int count = 0;
+  constexpr symbols_of() { (add(S::info().sizes), ...); }
+  constexpr int find(index_t name) const {
+    int k = 0;
+    while (k < count && names[k] != name) ++k;
+    return k;
+  }
+
+private:
+  constexpr void add(dims const& s) {
+    for (index_t d : s)
+      if (is_symbol(d) && count < most && find(d) == count) names[count++] = d;
+  }
+};
+
+/// Traces `F` for the sample sizes, for `compiled`.
+template <class F, class... S>
+struct traced_for_samples {
+  static constexpr symbols_of<S...> names{};
+  static constexpr int symbols = names.count;
+  static constexpr graph at(int point) {
+    graph_builder b;
+    b.sizes_are_samples(samples[point][0] / 2); // what is left of a symbolic axis after a slice counts as well
+    return trace_graph_into(b, F{}, sampled(S::info(), point)...);
+  }
+
+private:
+  static constexpr meta sampled(meta m, int point) {
+    for (int k = 0; k < m.sizes.n; ++k)
+      if (is_symbol(m.sizes[k])) m.sizes[k] = samples[point][names.find(m.sizes[k])];
+    return m;
+  }
+};
+
+/// "n - 5", for a message.
+template <class P, class Names>
+VARVE_COLD std::string text_of_term(Names const& names, int k) {
+  size_term const t = P::value.terms[k];
+  std::string s = text_of_size(names.names[t.symbol]);
+  if (t.inner >= 0) s += " * (" + text_of_term<P>(names, t.inner) + ")";
+  else if (t.scale != 1) s = std::to_string(t.scale) + " * " + s;
+  return t.constant ? s + (t.constant < 0 ? " - " : " + ") + std::to_string(t.constant < 0 ? -t.constant : t.constant) : s;
+}
+/// Refuses sizes for which the plan does not hold.
+template <class P, class Names>
+void check_guards(Names const& names, size_values<P> const& sizes) {
+  for (int k = 0; k < P::value.guard_count; ++k)
+    if (int const term = term_of(P::value.guards[k].size); sizes.size[term] < 0 && sizes.number(P::value.guards[k].unless) != 0) [[unlikely]]
+      throw shape_error(("varve: fuse: what the function does along a symbolic axis needs " + text_of_term<P>(names, term) + " >= 0; it is " + std::to_string(sizes.size[term])).c_str());
+}
+
+/// All that one call knows: its arguments and sizes.
+template <class Make, class P, class Numbers, class... S>
+struct sized_call;
+template <class Make, class P, int... K, class... S>
+struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
+  bound_symbols<symbols_of<S...>> symbols;
+  std::tuple<sized_argument<symbols_of<S...>, S, K>...> all;
+  size_values<P> sizes;
+  template <class... X>
+  explicit sized_call(X const&... x) : all{sized_argument<symbols_of<S...>, S, K>(symbols, x)...}, sizes((symbols.value)) {
+    if constexpr (P::value.guard_count > 0) check_guards<P>(Make::names, sizes);
+  }
+  meta result(int k) const { return {P::value.results[k].type, sizes.of(P::value.results[k].sizes)}; }
+  template <class... R>
+  void run(R*... out) const {
+    std::apply([&](auto const&... a) { run_sized<P>(memory<sizeof...(S), sizeof...(R)>{{a.data()...}, {out...}, nullptr}, sizes); }, all);
+  }
+};
+
+/// Tensors to be written, waiting for the arguments: variables by reference.
+template <class Call, class... R>
+struct sized_writer {
+  std::tuple<R...> out;
+  template <class... X>
+  void operator()(X const&... x) const {
+    write(std::index_sequence_for<R...>{}, Call(x...));
+  }
+
+private:
+  template <std::size_t... K>
+  void write(std::index_sequence<K...>, Call const& call) const {
+    memory_range taken[sizeof...(K) + 1]{};
+    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))}, std::get<K>(out), call.all, taken)), ...);
+    call.run(std::get<K>(out).raw()...);
+    (std::get<K>(out).bump_version(), ...);
+  }
+};
+
+/// Tells why two plans are not one program; true when they are.
+template <class P>
+constexpr bool same_plans() {
+  constexpr sized_problem p = P::value.problem;
+  static_assert(p != sized_problem::value, "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
+  static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use one that does not branch on sizes, or a spec of numbers");
+  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products and constants; give one of the symbols a number in the specs");
+  static_assert(p != sized_problem::many, "varve: fuse: too many different sizes; fuse the parts of the function one by one");
+  return p == sized_problem::none;
+}
+/// Can the function be traced? Asked before it is planned, so that a mistake is told once.
+template <class Make>
+struct sampled_trace {
+  static constexpr std::size_t compute() {
+    graph const g = Make::at(0);
+    return g.nodes.size();
+  }
+};
+/// ... and why a function cannot be traced.
+template <class Make>
+constexpr bool accept_plan() {
+  constexpr bool traces = evaluates<sampled_trace<Make>>;
+  static_assert(traces, "varve: fuse: this function cannot be traced with symbolic sizes, none of which equals a number or another symbol; trace(f, spec<...>...) tells where");
+  if constexpr (traces) return same_plans<compiled<Make>>();
+  else return false;
+}
+} // namespace loop
+
+/// A function compiled as a whole for declared arguments some of whose sizes are symbols: see `fuse<spec<...>...>`.
+template <class F, class... S>
+struct fused_sized_for {
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols, "varve: fuse: the specs have too many symbols; give some of them numbers");
+
+  using make = loop::traced_for_samples<F, S...>;
+  /// The program, as a constant: numbers of it that are `is_run_time` stand for expressions.
+  using program = loop::compiled<make>;
+
+  /// Bytes of memory that temporaries need when the symbols have these sizes, in the order in which the specs name them: on the stack, and, where sizes matter, in scratch memory
+  /// that each thread keeps.
+  template <std::convertible_to<index_t>... N>
+  static index_t workspace_bytes(N... sizes) {
+    static_assert(sizeof...(N) == loop::symbols_of<S...>{}.count, "varve: fuse: workspace_bytes needs a size for each symbol of the specs");
+    index_t const symbols[] = {static_cast<index_t>(sizes)...};
+    index_t piece[program::value.pieces + 1];
+    return program::value.workspace + loop::size_values<program>(symbols).lay_out(piece);
+  }
+
+  /// As `fused_for`: tensors, numbers for rank 0, static values, and `tensor_ref`s with run-time extents. The first argument that has a symbol says what size it is; `shape_error` where
+  /// another disagrees, or where a slice of a symbolic axis would leave it.
+  template <class... X>
+  auto operator()(X const&... x) const {
+    static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
+    if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && loop::symbols_of<S...>{}.count <= loop::max_symbols) {
+      if constexpr (loop::accept_plan<make>()) {
+        call const c(x...);
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          auto made = [&](int k) { return tensor::empty(c.result(k).sizes, c.result(k).type); };
+          if constexpr (sizeof...(K) == 1) {
+            tensor r = made(0);
+            c.run(r.raw());
+            return r;
+          } else {
+            tensor r[] = {made(static_cast<int>(K))...};
+            c.run(r[K].raw()...);
+            return std::tuple{static_cast<tensor&&>(r[K])...};
+          }
+        }(std::make_index_sequence<program::value.used.results>{});
+      }
+    }
+  }
+  /// `f.into(out...)(x...)` writes to tensors of the sizes that the arguments give, checked as `fused_for::into` does.
+  template <class... R>
+    requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
+  auto into(R&&... r) const {
+    if constexpr (loop::accept_plan<make>()) {
+      static_assert(program::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many tensors as the function has results");
+      return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
+    }
+  }
+
+private:
+  using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
+};
+
+/// Compiles a function for tensors of sizes some of which only the call tells: `constexpr auto f = fuse<spec<float, dim<"n">, 3>, spec<float, 3>>(fn);`. It is traced, optimized and
+/// planned in the compiler; loops over symbolic sizes run as often as the arguments say, temporaries of symbolic size lie in scratch memory that a thread keeps. A symbol is 0 or more,
+/// differs from every number and other symbol while tracing, and is never taken for 1, so that nothing is broadcast along it but what has size 1 in its spec.
+template <auto First, auto... Rest, class F>
+  requires(loop::specs<First, Rest...> && !loop::fixed_specs<First, Rest...>)
+constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
+  return {};
 }
 
 } // namespace varve

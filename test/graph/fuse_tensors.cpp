@@ -113,6 +113,12 @@ TEST_CASE("fuse: results go to tensors that are there", "[fuse][tensor]") {
   CHECK(twice.data<float>()[3] == 6);
   CHECK(total.item<float>() == 6);
 }
+TEST_CASE("fuse with symbolic sizes: no heap once the thread has scratch memory", "[fuse][tensor][symbolic]") {
+  constexpr auto f = vv::fuse<spec<float, vv::dim<"n">, 64>>([](auto x) { return vv::softmax(x, vv::axis<0>); });
+  CHECK(decltype(f)::workspace_bytes(5000) >= 0);
+  tensor const t = counting({5000, 64}), out = tensor::empty({5000, 64}, vv::dtype::float32);
+  CHECK(allocated([&] { f.into(out)(t); }) == 0);
+}
 TEST_CASE("fuse: no heap besides the results", "[fuse][tensor]") {
   tensor const t = counting({64, 64}), v = counting({64}), out = tensor::empty({64}, vv::dtype::float32);
   constexpr auto f = vv::fuse<spec<float, 64>, spec<float, 64, 64>>(vv::grad(loss));

@@ -32,12 +32,20 @@ inline error& error::operator=(error const& other) noexcept {
 }
 inline error::~error() { std::free(text_); }
 
+/// A size, or the name of a symbolic one.
+VARVE_COLD inline std::string text_of_size(index_t size) {
+  if (!is_symbol(size)) return std::to_string(size);
+  std::string s;
+  for (int k = 48; k >= 0; k -= 8)
+    if (char const c = static_cast<char>(size >> k & 255)) s += c;
+  return s;
+}
 /// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
 VARVE_COLD inline std::string to_string(dims const& d) {
   std::string s = "[";
   for (int k = 0; k < d.n; ++k) {
     if (k) s += ", ";
-    s += std::to_string(d.v[k]);
+    s += text_of_size(d.v[k]);
   }
   return s += "]";
 }

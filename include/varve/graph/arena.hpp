@@ -4,12 +4,13 @@
 
 namespace varve::loop {
 
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
-constexpr void place_in_arena(program& p) {
-  struct life {
-    int from = -1, to = -1;
-    index_t begin = 0, end = 0;
-  };
+/// The stages during which a buffer holds something, and its place.
+struct life {
+  int from = -1, to = -1;
+  index_t begin = 0, end = 0;
+};
+/// When the buffers of a program live.
+constexpr list<life> lifetimes(program const& p) {
   list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
     if (b < 0) return;
@@ -40,6 +41,12 @@ constexpr void place_in_arena(program& p) {
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
       touch(p.accesses[static_cast<std::size_t>(p.sinks[static_cast<std::size_t>(k)].access)].buffer, now);
   }
+  return lives;
+}
+
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
+constexpr void place_in_arena(program& p) {
+  list<life> lives = lifetimes(p);
   p.workspace = 0;
   list<int> placed; // by address: the lowest gap is found in one pass
   placed.reserve(p.buffers.size());

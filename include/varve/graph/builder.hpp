@@ -14,6 +14,9 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 /// One of several results of a higher-order node; attribute {k}.
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
+/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for sample sizes have it (`graph/size.hpp`).
+inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
+
 namespace detail {
 /// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
 constexpr void take_constants(graph& into, graph const& from, node& n) {
@@ -60,6 +63,10 @@ public:
   graph_builder(graph_builder const&) = delete;
   graph_builder& operator=(graph_builder const&) = delete;
   constexpr ~graph_builder() { root_->current_ = outer_; }
+
+  /// Sizes from this one on are samples that stand for symbolic ones; 0 when there are none.
+  constexpr index_t least_sample() const { return root_->least_sample_; }
+  constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
 
   /// The function being traced now.
   constexpr graph_builder& current() { return *root_->current_; }
@@ -219,6 +226,7 @@ private:
     inputs_first();
   }
 
+  index_t least_sample_ = 0; // of the root
   int inputs_ = 0, several_ = 1;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;

@@ -91,6 +91,44 @@ VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
+/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the number of rows alone, blocks of them are products of fixed size.
+template <class P, index_t M, index_t K, index_t N, bool TA, bool TB, class T>
+VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c, index_t total) {
+  static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
+  index_t const m = number_of<M>(mem), k = number_of<K>(mem), n = number_of<N>(mem);
+  constexpr bool by_rows = std::is_floating_point_v<T> && is_run_time(M) && !is_run_time(K) && !is_run_time(N) && !TA;
+  for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n) {
+    index_t row = 0;
+    constexpr index_t some = TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
+    if constexpr (by_rows && some * (by_rows ? K * N : 0) <= 1 << 18)
+      for (; row + some <= m; row += some) kernel::matmul_fixed<T, some, K, N, TA, TB>(a + row * k, b, c + e + row * n);
+    kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1}, {c + e + row * n, n, 1});
+  }
+}
+
+namespace detail {
+/// A call with the sizes of this run.
+VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
+  auto bind = [&](dims& d) {
+    for (int k = 0; k < d.n; ++k)
+      if (is_run_time(d[k])) d[k] = mem.size[term_of(d[k])];
+  };
+  for (meta& m : c.in) bind(m.sizes);
+  bind(c.out.sizes);
+  for (dims& d : c.at.fact) bind(d);
+  return c;
+}
+/// What a call needs to know, by the compiler if `Fixed`.
+template <class Facts, class P, int S, bool Fixed>
+VARVE_INLINE auto facts_of([[maybe_unused]] auto const& mem) {
+  constexpr call_info c = P::value.calls[P::value.stages[S].number];
+  if constexpr (Fixed) {
+    constexpr Facts x(c);
+    return x;
+  } else return Facts(bound_call(c, mem));
+}
+} // namespace detail
+
 /// Executes the call stage `S` of program `P`.
 template <class P, int S>
 VARVE_INLINE void call(auto const& mem) {
@@ -100,24 +138,21 @@ VARVE_INLINE void call(auto const& mem) {
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
   if constexpr (c.what == known::mm) {
-    constexpr index_t total = numel(c.out.sizes);
+    [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
     constexpr index_t m = c.out.sizes[r - 2], n = c.out.sizes[r - 1], k = c.in[0].sizes[r - (ta ? 2 : 1)];
     auto const* b = address<P, s.in[1]>(mem);
-    for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
+    if constexpr (sized<P>) multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
+    else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
   } else if constexpr (c.what == known::slice_backward) {
-    constexpr slice_backward_facts x(c);
-    detail::slice_backward(x, a, out);
+    detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
   } else if constexpr (c.what == known::gather) {
-    constexpr gather_facts x(c);
-    detail::gather(x, a, address<P, s.in[1]>(mem), out);
+    detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::scatter_add) {
-    constexpr scatter_add_facts x(c);
-    detail::scatter_add(x, a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+    detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
   } else if constexpr (c.what == known::argmax) {
-    constexpr argmax_facts x(c);
-    detail::argmax(x, a, out);
+    detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {
     static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
   }

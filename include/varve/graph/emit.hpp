@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <utility>
-#include <varve/graph/program.hpp>
+#include <varve/graph/lanes.hpp>
+#include <varve/graph/sized_program.hpp>
 #include <varve/graph/transpose.hpp>
-#include <varve/kernel/arithmetic.hpp>
 
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
@@ -38,63 +38,32 @@ VARVE_INLINE auto* address(auto const& mem) {
   if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
   else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
   else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else if constexpr (b.where == place::scratch) return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
   else return reinterpret_cast<T*>(mem.arena + b.number);
 }
 
-/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
-template <int Live, int First = 0>
-struct lanes_in_use {
-  static constexpr int live = Live, first = First;
-};
-
 namespace detail {
 template <class P, int A, std::size_t... L>
-VARVE_INLINE index_t position(index_t const* i, std::index_sequence<L...>) {
+VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, index_t const* i, std::index_sequence<L...>) {
   constexpr access a = P::value.accesses[A];
-  return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
+  if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
+  else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
 }
 template <class P, int A>
-VARVE_INLINE index_t position(index_t const* i) {
-  return position<P, A>(i, std::make_index_sequence<max_rank>{});
+VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
+  return position<P, A>(mem, i, std::make_index_sequence<max_rank>{});
 }
 
-/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+/// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_lanes(T const* p) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    return static_cast<V>(*p);
-  } else if constexpr (Stride == 0) {
-    return V(static_cast<E>(*p));
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
-    else return kernel::load_first(p, M::live);
-  } else {
-    alignas(64) E all[kernel::lanes<E>]{};
-    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
-    return kernel::load(all);
-  }
-}
-
-template <class T, class E>
-VARVE_INLINE T narrow(E x) {
-  if constexpr (std::is_same_v<T, bool>) return x != 0;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
-  else return static_cast<T>(x);
+VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
+  if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
+  else return load_lanes<V, M, Stride>(p);
 }
 template <class M, index_t Stride, class T, class V>
-VARVE_INLINE void store_lanes(T* p, V const& v) {
-  using E = kernel::element_t<V>;
-  if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
-  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
-    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
-    else kernel::store_first(p, M::live, v);
-  } else {
-    alignas(64) E all[kernel::lanes<E>];
-    kernel::store(all, v);
-    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
-  }
+VARVE_INLINE void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
+  if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
+  else store_lanes<M, Stride>(p, v);
 }
 
 /// 0, 1, 2, ... times `step`.
@@ -269,16 +238,22 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else if constexpr (s.kind == step_kind::load) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    now[Slot] = detail::load_lanes<V, M, stride>(address<P, a.buffer>(mem) + detail::position<P, s.access>(i));
+    auto const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
+    if constexpr (sized<P>) now[Slot] = detail::load_sized<V, M, stride>(mem, i, p);
+    else now[Slot] = detail::load_lanes<V, M, stride>(p);
   } else if constexpr (s.kind == step_kind::records) {
     constexpr access a = P::value.accesses[s.access];
-    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(i);
-    load_fields<E>(p, a.stride[Vector], now + Slot);
+    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
+    if constexpr (M::live == 0 || is_run_time(a.stride[Vector])) {
+      for (int q = 0; q < fields_at_once<E>; ++q) now[Slot + q] = detail::load_counted<V, a.stride[Vector]>(p + q, number_of<a.stride[Vector]>(mem), live_lanes<M, V>(i));
+    } else {
+      load_fields<E>(p, a.stride[Vector], now + Slot);
+    }
   } else if constexpr (s.kind == step_kind::index) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    V x = V(static_cast<E>(detail::position<P, s.access>(i)));
-    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(stride));
+    V x = V(static_cast<E>(detail::position<P, s.access>(mem, i)));
+    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(number_of<stride>(mem)));
     if constexpr (s.count == 0) now[Slot] = x;
     else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
     else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);

@@ -17,12 +17,15 @@ inline constexpr bool is_spec<spec_t<T, D...>> = true;
 template <auto... S>
 concept specs = (is_spec<std::remove_cvref_t<decltype(S)>> && ...);
 
+/// Are all their sizes numbers?
+template <auto... S>
+concept fixed_specs = (std::remove_cvref_t<decltype(S)>::fixed && ...);
+
 /// The static value that a spec declares.
 template <class S>
 struct declared_type;
 template <class T, index_t... D>
 struct declared_type<spec_t<T, D...>> {
-  static constexpr bool fixed = (!is_symbol(D) && ...);
   using element = T;
   using type = static_value<T, ints<D...>>;
 };
@@ -37,15 +40,16 @@ struct tensor_role {
 };
 VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_string(m.sizes); }
 VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " "; }
-[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t) {
-  std::string const start = text_of(r), end = ", expected " + text_of(r.expected);
+/// `sizes`: those that would do, in the place of the declared ones, and why.
+[[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes, std::string const& why = {}) {
+  std::string const start = text_of(r), end = ", expected " + text_of(r.expected) + why;
   if (!t.defined()) throw value_error((start + "is an undefined tensor" + end).c_str());
   if (t.is_wrapped()) throw transform_error((start + "is seen through a transform, which cannot look into a fused function; fuse the transformed function: fuse<...>(grad(f))").c_str());
   if (!t.has_data()) throw transform_error((start + "is a meta tensor or a subclass, which has no memory of its own; unwrap it first").c_str());
   if (!t.keys().has(dispatch_key::cpu)) throw dispatch_error((start + "belongs to another backend than the cpu; copy it there first").c_str());
   std::string const found = "is " + text_of(meta{t.dtype(), t.sizes()});
   if (t.dtype() != r.expected.type) throw dtype_error((start + found + end).c_str());
-  if (!(t.sizes() == r.expected.sizes)) throw shape_error((start + found + end).c_str());
+  if (!(t.sizes() == sizes)) throw shape_error((start + found + end).c_str());
   throw autograd_error((start + "requires grad, which a fused function does not record; pass x.detach(), call it under no_grad, or fuse<...>(grad(f)) for its gradient").c_str());
 }
 /// ... a tensor that is as declared, but cannot be written to.
@@ -60,7 +64,17 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
       (t.requires_grad() && is_grad_enabled())) [[unlikely]]
-    refuse_tensor(r, t);
+    refuse_tensor(r, t, r.expected.sizes);
+}
+
+/// A copy with the elements in row-major order. By hand: the operator would be seen by modes.
+template <class T>
+VARVE_NOINLINE tensor in_row_major_order(T const* data, dims const& sizes, dims const& strides) {
+  tensor r = tensor::empty(sizes, dtype_of_type<T>());
+  auto* out = static_cast<T*>(r.raw());
+  strided<T const> const from{data, sizes, strides};
+  for_each_index(sizes, [&](dims const& i) { *out++ = from.at(i); });
+  return r;
 }
 
 /// The bytes of a row-major value.
@@ -83,7 +97,7 @@ struct checked_argument {
   explicit checked_argument(tensor const& t) {
     check_tensor(role, t);
     if (!t.is_contiguous()) [[unlikely]]
-      copy_ = in_row_major_order(t);
+      copy_ = in_row_major_order(static_cast<element const*>(t.raw()), t.sizes(), t.strides());
     memory_ = copy_.defined() ? copy_.raw() : t.raw();
   }
   template <class X>
@@ -98,14 +112,6 @@ struct checked_argument {
   memory_range range() const { return range_of(data(), expected); }
 
 private:
-  /// By hand: the operator would be seen by modes.
-  VARVE_NOINLINE static tensor in_row_major_order(tensor const& t) {
-    tensor r = tensor::empty(t.sizes(), t.dtype());
-    auto* out = static_cast<element*>(r.raw());
-    strided<element const> const from{static_cast<element const*>(t.raw()), t.sizes(), t.strides()};
-    for_each_index(t.sizes(), [&](dims const& i) { *out++ = from.at(i); });
-    return r;
-  }
   void const* memory_ = nullptr;
   element number_{};
   tensor copy_;
@@ -130,6 +136,22 @@ VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
 template <class P, int K>
 inline constexpr tensor_role result_role{"result", K, P::value.results[K]};
 
+/// Checks what a tensor must be before it is written to: `before` are the bytes of the results before it. Its own bytes.
+template <class... A>
+memory_range check_target(tensor_role const& role, tensor const& t, std::tuple<A...> const& in, memory_range const* before) {
+  check_tensor(role, t);
+  if (!t.is_contiguous() || (t.is_inference() && !is_inference_mode_enabled())) [[unlikely]]
+    refuse_target(role, t);
+  memory_range const mine = range_of(t.raw(), role.expected);
+  auto const apart = [&](memory_range const& other, char const* kind, int number) {
+    if (mine.overlaps(other)) [[unlikely]]
+      refuse_overlap(role, kind, number);
+  };
+  std::apply([&, number = 0](auto const&... a) mutable { (apart(a.range(), "argument", number++), ...); }, in);
+  for (int k = 0; k < role.number; ++k) apart(before[k], "result", k);
+  return mine;
+}
+
 /// Tensors to be written, waiting for the arguments: variables by reference.
 template <class P, class Specs, class... R>
 struct tensor_writer;
@@ -145,24 +167,10 @@ struct tensor_writer<P, std::tuple<S...>, R...> {
 private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, auto const& in) const {
-    (check<K>(in, std::make_index_sequence<K>{}), ...);
+    memory_range taken[sizeof...(K) + 1]{};
+    ((taken[K] = check_target(result_role<P, static_cast<int>(K)>, std::get<K>(out), in, taken)), ...);
     run_checked<P>(in, std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
-  }
-  template <std::size_t N, std::size_t... Before>
-  void check(auto const& in, std::index_sequence<Before...>) const {
-    constexpr tensor_role const& role = result_role<P, static_cast<int>(N)>;
-    tensor const& t = std::get<N>(out);
-    check_tensor(role, t);
-    if (!t.is_contiguous() || (t.is_inference() && !is_inference_mode_enabled())) [[unlikely]]
-      refuse_target(role, t);
-    memory_range const mine = range_of(t.raw(), role.expected);
-    auto const apart = [&](memory_range const& other, char const* kind, int number) {
-      if (mine.overlaps(other)) [[unlikely]]
-        refuse_overlap(role, kind, number);
-    };
-    std::apply([&, number = 0](auto const&... a) mutable { (apart(a.range(), "argument", number++), ...); }, in);
-    (apart(range_of(std::get<Before>(out).raw(), P::value.results[Before]), "result", static_cast<int>(Before)), ...);
   }
 };
 } // namespace loop
@@ -172,7 +180,6 @@ template <class F, class How, class... S>
 struct fused_for {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
-  static_assert((loop::declared_type<S>::fixed && ...), "varve: fuse: the sizes of a spec must be numbers here; symbolic ones are for trace");
 
   /// The program, as a constant.
   using program = loop::program_for<How, F, loop::declared<S>...>;
@@ -185,7 +192,7 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S) && (loop::declared_type<S>::fixed && ...)) {
+    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
       loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
       return [&]<std::size_t... K>(std::index_sequence<K...>) {
         auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
@@ -214,13 +221,13 @@ struct fused_for {
 /// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x, 0.5);`. dtype, rank and sizes of each argument are checked
 /// once at entry; then the program of `fuse` runs on the memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
 template <auto First, auto... Rest, class F>
-  requires loop::specs<First, Rest...>
+  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
 constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&) {
   return {};
 }
 /// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
-  requires loop::specs<First, Rest...>
+  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
 constexpr fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&, How) {
   return {};
 }

@@ -30,7 +30,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot;
+    bool const index = what == known::arange || what == known::one_hot || what == known::count;
     if (in.as == instance::form::value && !index) {
       steps += 1;
       continue;
@@ -44,6 +44,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       a.offset += x.offset * s;
       if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
     }
+    if (what == known::count) a.offset = nd.at[0][0];
     if (!index) {
       int from = in.node;
       if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
@@ -205,7 +206,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
     else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == known::arange || what == known::one_hot) s.kind = step_kind::index;
+    else if (what == known::arange || what == known::one_hot || what == known::count) s.kind = step_kind::index;
     else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
     else if (what == known::sum) s.kind = step_kind::sum;
     else if (what == known::amax) s.kind = step_kind::greatest;

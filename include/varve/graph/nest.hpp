@@ -5,7 +5,7 @@
 
 namespace varve::loop {
 
-/// Emission of loop nest `B` of program `P`: loops with constant bounds around one straight-line body.
+/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time sizes.
 template <class P, int B>
 struct nest {
   static constexpr body b = P::value.bodies[B];
@@ -22,7 +22,7 @@ struct nest {
 
   template <class Mem>
   static VARVE_INLINE void run(Mem const& mem) {
-    index_t i[max_rank];
+    index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
     for (index_t& x : i) x = 0;
     V sum[side_by_side * sinks];
     V fixed[b.fixed_count + b.kept + 1];
@@ -56,6 +56,24 @@ private:
     if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
     if constexpr (L == b.rank) {
       point<M>(mem, i, sum, fixed);
+    } else if constexpr (L == b.vector && is_run_time(b.extent[L])) {
+      index_t const n = number_of<b.extent[L]>(mem);
+      constexpr index_t block = width * (paired ? 2 : side_by_side);
+      for (index_t const blocks = n / block * block; i[L] < blocks; i[L] += block) {
+        if constexpr (paired) pair<M>(mem, i, sum, fixed);
+        else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+      }
+      if (n >= width) {
+        for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
+          i[L] = at + width <= n ? at : n - width;
+          i[max_rank] = at - i[L];
+          level<L + 1, lanes_overlapping<width>>(mem, i, sum, fixed);
+        }
+      } else if (n > 0) {
+        i[max_rank] = n;
+        level<L + 1, lanes_counted>(mem, i, sum, fixed);
+      }
+      i[L] = 0;
     } else if constexpr (L == b.vector) {
       constexpr index_t n = b.extent[L];
       constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
@@ -75,7 +93,7 @@ private:
       }
       i[L] = 0;
     } else {
-      for (i[L] = 0; i[L] < b.extent[L]; ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      for (i[L] = 0; i[L] < number_of<b.extent[L]>(mem); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
       i[L] = 0;
     }
     if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
@@ -132,22 +150,35 @@ private:
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
-      detail::store_lanes<M, target_stride<S>>(address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i), a);
+      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
+      if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, a);
+      else detail::store_lanes<M, target_stride<S>>(p, a);
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(combine<S>(sum[S], a, c), sum[S]);
+        sum[S] = masked<M, (b.vector >= s.level)>(i, combine<S>(sum[S], a, c), sum[S]);
       } else {
-        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
           V const zero = V(neutral<S>());
-          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(combine<S>(zero, a, c), zero))));
+          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(i, combine<S>(zero, a, c), zero))));
         } else {
-          V const old = detail::load_lanes<V, M, target_stride<S>>(p);
-          detail::store_lanes<M, target_stride<S>>(p, masked<M, true>(combine<S>(old, a, c), old));
+          V const old = held<S, M>(mem, i, p);
+          hold<S, M>(mem, i, p, masked<M, true>(i, combine<S>(old, a, c), old));
         }
       }
     }
+  }
+  /// What memory holds of a reduction.
+  template <int S, class M, class Mem, class X>
+  static VARVE_INLINE V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
+    if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
+    else return detail::load_lanes<V, M, target_stride<S>>(p);
+  }
+  template <int S, class M, class Mem, class X>
+  static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
+    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
+    else detail::store_lanes<M, target_stride<S>>(p, v);
   }
   template <int L, int From>
   static VARVE_INLINE void start_all(V* sum) {
@@ -191,14 +222,14 @@ private:
     constexpr sink s = sink_at<S>;
     V total = sum[S];
     for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
-    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(i);
+    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
     if constexpr (b.vector >= s.level) {
       T r = across<S>(total);
       if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
       *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
     } else {
-      if constexpr (s.accumulate) total = merge<S>(detail::load_lanes<V, M, target_stride<S>>(p), total);
-      detail::store_lanes<M, target_stride<S>>(p, total);
+      if constexpr (s.accumulate) total = merge<S>(held<S, M>(mem, i, p), total);
+      hold<S, M>(mem, i, p, total);
     }
   }
 
@@ -239,13 +270,14 @@ private:
   }
   /// `x` in the lanes that count, `old` in the others.
   template <class M, bool Apply>
-  static VARVE_INLINE V masked(V const& x, V const& old) {
+  static VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, V const& old) {
     if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
       return x;
     } else {
       V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
-      else return kernel::select<T>(lane < V(T(M::live)), x, old);
+      if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
+      else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+      else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
     }
   }
 };

@@ -19,7 +19,8 @@ public:
     for (int e : g.edges) ++uses[e];
     for (int r : g.results) ++uses[r];
   }
-  constexpr program run() {
+  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
+  constexpr program run(bool samples) {
     results();
     auto const own = static_cast<std::size_t>(g.regions[0].node_count);
     for (std::size_t k = 0; k < own; ++k) {
@@ -32,6 +33,7 @@ public:
       if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
     facts const f{g, what, stored, opaque, group};
     unfolding u(f, -1, false);
+    if (samples) u.asked = &p.asked;
     for (std::size_t k = 0; k < groups.size(); ++k) {
       if (groups[k].call >= 0) call(groups[k].call);
       else boxes(static_cast<int>(k), u);
@@ -182,7 +184,7 @@ private:
       for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange) {
+      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
         keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
@@ -264,6 +266,7 @@ private:
             if (r.kind != sink_kind::store) fill(p, r.at.buffer, r.kind);
         split = true;
         box left = u.range, right = u.range;
+        if (u.asked) u.asked->push_back(u.cut_at - u.range.lo[u.cut_dim]), u.asked->push_back(u.range.hi[u.cut_dim] - u.cut_at);
         left.hi[u.cut_dim] = right.lo[u.cut_dim] = u.cut_at;
         todo.push_back(right), todo.push_back(left);
         continue;
@@ -275,9 +278,9 @@ private:
 };
 
 /// The stages that compute region 0 of an (optimized) graph.
-constexpr program plan(graph const& g) {
+constexpr program plan(graph const& g, bool samples = false) {
   if (has_mutation(g)) refuse::argument_is_invalid("fuse", "the function writes into its argument; write into a clone of it, and return that");
-  return planner(g).run();
+  return planner(g).run(samples);
 }
 
 } // namespace varve::loop

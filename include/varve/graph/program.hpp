@@ -10,9 +10,9 @@
 /// nothing, however large; each has its `blank_` instead.
 namespace varve::loop {
 
-/// Where a buffer lives.
-enum class place : unsigned char { argument, result, arena, constant };
-/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, or from element `number` of the constants on.
+/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`scratch.hpp`).
+enum class place : unsigned char { argument, result, arena, constant, scratch };
+/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element `number` of the constants on, or piece `number` of the scratch memory.
 struct buffer {
   place where;
   dtype type;
@@ -142,6 +142,8 @@ struct program {
   list<meta> results;
   list<double> constants;
   index_t workspace = 0;
+  /// Numbers that were taken to be 0 or more where sizes are samples.
+  list<index_t> asked;
   bool writes_arguments = false; // and was not planned
 };
 

@@ -6,6 +6,7 @@
 #include <varve/op/clone.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/expand.hpp>
+#include <varve/op/mul.hpp>
 #include <varve/op/to.hpp>
 
 namespace varve {
@@ -129,6 +130,15 @@ struct backend<detail::traced_base> {
     return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out), out, 0};
   }
 
+  /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
+  static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
+    for (index_t d : from)
+      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
+    graph_builder* const b = detail::trace_of(like);
+    if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
+    return detail::as_proxy(static_cast<double>(numel(from)) / static_cast<double>(numel(to)), b);
+  }
+
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
   template <class Tag, class X, class... Y>
   static constexpr void write(X& x, Y const&... y) {
@@ -159,6 +169,12 @@ struct backend<detail::traced_base> {
   }
 
 private:
+  static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
+    return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
+  }
+  static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
+    return {&b, b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}), {type, {}, true}, 0};
+  }
   /// A constant as a node with elements of its own.
   static constexpr proxy materialized(graph_builder& b, proxy const& x) {
     meta const m{x.info.type, x.info.sizes, false};
@@ -198,6 +214,12 @@ private:
       if (in[k].builder) any = in[k].builder;
       if (in[k].home) home = in[k].home;
     }
+    if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
+      if (graph_builder* const b = !any && home ? &home->current() : nullptr; b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
+        in[0].info = {out.type, out.sizes};
+        proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
+        return emit<mul_t>(no_attributes, both, 2);
+      }
     if (!any && foldable<R>) {
       proxy r = fold<R>(in, count, out);
       r.home = home;

@@ -7,11 +7,16 @@
 #include <varve/graph/nest.hpp>
 #include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
+#include <varve/graph/scratch.hpp>
 
 namespace varve::loop {
 
 template <class Make>
 struct compiled;
+
+/// Makes the graph of a function with symbolic sizes: `Make::at(k)` traces it for the `k`-th samples.
+template <class Make>
+concept makes_samples = requires { Make::symbols; };
 
 /// Region `R` of the optimized graph of `Make`, as a program of its own.
 template <class Make, int R>
@@ -24,19 +29,54 @@ struct region_of {
   }
 };
 
+template <makes_samples Make, int R>
+struct region_of<Make, R> {
+  static constexpr int symbols = Make::symbols;
+  static constexpr graph at(int point) {
+    graph const traced = Make::at(point);
+    graph g = optimize(traced);
+    join_slices(g);
+    return function_of(g, R);
+  }
+};
+
 template <class P, int Arguments, int Results>
 void run(memory<Arguments, Results> mem);
+template <class P, int Arguments, int Results>
+void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes);
+
+namespace detail {
+/// Runs a function of a program, `P`, with the symbols that its caller has.
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
+  if constexpr (sized<P>) {
+    static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
+    size_values<P> const sizes(mem.size); // the first of which are the symbols
+    for (int k = 0; k < P::value.guard_count; ++k)
+      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0) refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis");
+    run_sized<P>(given, sizes);
+  } else {
+    run<P>(given);
+  }
+}
+} // namespace detail
 
 namespace detail {
 template <class P, int S, int R, int... A, int... Q>
 VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   using sub = compiled<region_of<typename P::make, R>>;
-  loop::run<sub, sizeof...(A), sizeof...(Q)>({{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+  run_inner<sub, sizeof...(A), sizeof...(Q)>(mem, {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
 }
 } // namespace detail
 
 namespace detail {
+/// Bytes of the buffer in slot `Slot`.
+template <class P, int Slot>
+VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
+  constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
+  return number_of<b.elements>(mem) * itemsize(b.type);
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
@@ -44,23 +84,22 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
   constexpr bool open = c.condition >= 0, counted = c.at[0][3] != 0;
-  constexpr index_t n = c.at[1][0];
+  index_t const n = number_of<c.at[1][0]>(mem);
   using sub = compiled<region_of<typename P::make, c.region>>;
-  constexpr auto bytes = [](int slot) { return P::value.buffers[P::value.slots[slot]].elements * itemsize(P::value.buffers[P::value.slots[slot]].type); };
-  constexpr index_t argument_step[] = {(A >= carried && A < walked ? bytes(s.in[1] + A) / (n ? n : 1) : 0)...};
-  constexpr index_t result_step[] = {(Q >= carried ? bytes(s.in[2] + Q) / (n ? n : 1) : 0)...};
+  index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
+  index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
   void* here[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? Q : 0)]>(mem)...};
   void* there[] = {address<P, P::value.slots[s.in[2] + (Q < carried ? results + Q : 0)]>(mem)...};
-  if constexpr (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
-  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes(s.in[1] + A)))) : void()), ...);
+  if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+  ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem)))) : void()), ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
   auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
-      loop::run<condition, sizeof...(A), 1>({{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
+      run_inner<condition, sizeof...(A), 1>(mem, {{(A < carried ? now[A < carried ? A : 0] : all.argument[A])...}, {go}, nullptr});
       if (*go && n > 0 && k == n) refuse::loop_takes_more_steps_than_its_bound("while_loop", n);
       return *go;
     } else {
@@ -69,7 +108,8 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   };
   auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
-    loop::run<sub, sizeof...(A), sizeof...(Q)>(
+    run_inner<sub, sizeof...(A), sizeof...(Q)>(
+        mem,
         {{(A < carried ? from[A < carried ? A : 0] : static_cast<std::byte const*>(all.argument[A]) + row * argument_step[A])...},
          {(Q < carried ? to[Q] : static_cast<std::byte*>(all.result[Q]) + row * result_step[Q])...},
          nullptr});
@@ -89,7 +129,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
     }
   }
   if constexpr (open || counted) {
-    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes(s.in[2] + Q)))) : void()), ...);
+    if (k % 2) ((Q < carried ? void(std::memcpy(all.result[Q], here[Q], static_cast<std::size_t>(bytes_of<P, s.in[2] + Q>(mem)))) : void()), ...);
     ((Q >= carried ? void(std::memset(static_cast<std::byte*>(all.result[Q]) + k * result_step[Q], 0, static_cast<std::size_t>((n - k) * result_step[Q]))) : void()), ...);
   }
 }
@@ -103,7 +143,7 @@ VARVE_INLINE void run_stage(auto const& mem) {
     nest<P, s.number>::run(mem);
   } else if constexpr (s.kind == stage_kind::fill) {
     auto* p = address<P, s.out>(mem);
-    for (index_t k = 0; k < P::value.buffers[s.out].elements; ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
+    for (index_t k = 0; k < number_of<P::value.buffers[s.out].elements>(mem); ++k) p[k] = static_cast<std::remove_reference_t<decltype(*p)>>(s.value);
   } else if constexpr (s.kind == stage_kind::branch) {
     constexpr call_info c = P::value.calls[s.number];
     using operands = std::make_integer_sequence<int, c.operands>;
@@ -150,6 +190,30 @@ VARVE_INLINE void run(memory<Arguments, Results> mem) {
   detail::run_some<P, 0, stages>(mem);
 }
 
+/// ... of a program with run-time sizes, whose large temporaries lie in scratch memory.
+template <class P, int Arguments, int Results>
+struct sized_memory : memory<Arguments, Results> {
+  index_t const* size; // the values of all expressions
+  index_t const* piece;
+  std::byte* scratch;
+};
+template <class P, int Arguments, int Results>
+VARVE_INLINE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
+  constexpr int stages = static_cast<int>(P::value.used.stages);
+  constexpr index_t bytes = P::value.workspace;
+  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
+  index_t piece[P::value.pieces + 1];
+  sized_memory<P, Arguments, Results> mem{given, sizes.size, piece, nullptr};
+  mem.arena = arena;
+  if constexpr (P::value.pieces > 0) {
+    scratch_block const scratch(static_cast<std::size_t>(sizes.lay_out(piece)));
+    mem.scratch = scratch.data();
+    detail::run_some<P, 0, stages>(mem);
+  } else {
+    detail::run_some<P, 0, stages>(mem);
+  }
+}
+
 namespace detail {
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
@@ -166,6 +230,31 @@ struct built {
       cut_long_bodies(p);
     }
     return static_program<S>(p);
+  }
+  static constexpr auto value = build();
+};
+/// ... with symbolic sizes.
+template <makes_samples Make, program_sizes S>
+struct built<Make, S> {
+  static constexpr sized_program<S> build() {
+    graph const traced[] = {Make::at(0), Make::at(1)};
+    size_reader sizes(Make::symbols);
+    list<size_guard> guards;
+    if (has_mutation(traced[0])) {
+      program p;
+      p.writes_arguments = true; // refused where the message is short
+      return {p, sizes, guards, 0, sized_problem::writes};
+    }
+    graph better[] = {optimize(traced[0]), optimize(traced[1])};
+    join_slices(better[0]), join_slices(better[1]);
+    if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
+    program p = plan(better[0], true), q = plan(better[1], true);
+    cut_long_bodies(p), cut_long_bodies(q);
+    detail::program_reader reader{p, q, sizes};
+    bool const same = reader.run();
+    if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
+    int const pieces = same ? detail::place_in_scratch(p) : 0;
+    return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
   static constexpr auto value = build();
 };

@@ -22,15 +22,15 @@ inline constexpr index_t dim = symbol(Name.text);
 /// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float, dim<"n">>` with a symbolic size.
 template <class T, index_t... D>
 struct spec_t {
+  static constexpr bool fixed = (!is_symbol(D) && ...); // all sizes are numbers
   static constexpr meta info() { return {dtype_of_type<T>(), ints<D...>::to_dims(), false}; }
 };
 template <class T, index_t... D>
 inline constexpr spec_t<T, D...> spec{};
 
-/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
+/// Traces a function of traced values with a new builder.
 template <class F, class... M>
-constexpr graph trace_graph(F const& f, M const&... m) {
-  graph_builder b;
+constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
   std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
   auto const y = detail::call_with(f, in);
   tree_for_each(
@@ -44,6 +44,12 @@ constexpr graph trace_graph(F const& f, M const&... m) {
   graph g = static_cast<graph_builder&&>(b).finish(); // and moved out: copies of thousands of nodes cost the compiler
   if (has_mutation(g)) return detail::functionalized(g);
   return g;
+}
+/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
+template <class F, class... M>
+constexpr graph trace_graph(F const& f, M const&... m) {
+  graph_builder b;
+  return trace_graph_into(b, f, m...);
 }
 
 /// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.

@@ -58,6 +58,7 @@ struct unfolding {
   list<instance> all{};
   list<int> args{};
   int highest = -1;
+  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
@@ -162,8 +163,9 @@ private:
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
     index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
     index_t const first = x.offset + x.coef * lo, last = x.offset + x.coef * (hi - 1);
-    if (first >= from && last < to) return 1;
-    if (last < from || first >= to) return 0;
+    auto decided = [this](bool is, index_t more, index_t less) { return is && (!asked || (asked->push_back(more - less), true)); };
+    if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
+    if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
     index_t const edge = first < from ? from : to; // first index beyond it starts the next box
     cut_dim = x.dim;
     cut_at = (edge - x.offset + x.coef - 1) / x.coef;
@@ -186,6 +188,7 @@ constexpr void unfolding::expand(int i) {
   known const what = f.what[static_cast<std::size_t>(n)];
   switch (what) {
   case known::constant:
+  case known::count:
   case known::arange: return;
   case known::permute:
     for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/composite.hpp>
+#include <varve/op/full_like.hpp>
 #include <varve/rule/reduction.hpp>
 
 namespace varve {
@@ -39,6 +40,15 @@ constexpr auto sum_t::operator()(X const& x, A const&... at) const {
   return detail::reduce<sum_t>(x, at...);
 }
 
+namespace detail {
+/// How many elements of sizes `from` become one of `to`: a number, or for traced values one that may depend on a symbolic size.
+template <class X>
+constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
+  if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);
+  else return static_cast<double>(numel(from)) / static_cast<double>(numel(to));
+}
+} // namespace detail
+
 /// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
@@ -46,11 +56,7 @@ inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto body(X const& x, A const&... at) {
     if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported("mean", name(dtype_of(x)));
     auto const s = sum(x, at...);
-    dims const sizes = to_dims(shape_of(x));
-    for (index_t d : sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by; use sum and pass the count");
-    auto const count = [](dims const& from, dims const& to) { return static_cast<double>(numel(from)) / static_cast<double>(numel(to)); };
-    return div(s, count(sizes, to_dims(shape_of(s))));
+    return div(s, detail::count_reduced(x, to_dims(shape_of(x)), to_dims(shape_of(s))));
   }
 } mean{};
 

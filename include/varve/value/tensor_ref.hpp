@@ -76,6 +76,7 @@ public:
   T* data() const { return data_; }
   index_t size() const { return numel(sizes_); }
   dims const& sizes() const { return sizes_; }
+  dims const& strides() const { return strides_; }
   /// A tensor on the memory.
   tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dtype.hpp>
+#include <varve/kernel/arithmetic.hpp>
+
+/// @file
+/// Registers of a loop body from and to memory of any dtype and stride.
+namespace varve::loop {
+
+/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
+template <int Live, int First = 0>
+struct lanes_in_use {
+  static constexpr int live = Live, first = First;
+};
+/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop indices.
+using lanes_counted = lanes_in_use<0>;
+template <int Live>
+using lanes_overlapping = lanes_in_use<Live, -1>;
+template <class M, class V>
+VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
+  if constexpr (M::live == 0) return i[max_rank];
+  else return M::live;
+}
+
+namespace detail {
+/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+template <class V, class M, index_t Stride, class T>
+VARVE_INLINE V load_lanes(T const* p) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    return static_cast<V>(*p);
+  } else if constexpr (Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
+    else return kernel::load_first(p, M::live);
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
+    return kernel::load(all);
+  }
+}
+
+/// The first `live` of them, elements `stride` apart, both known at run time.
+template <class V, index_t Stride, class T>
+VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V> || Stride == 0) {
+    return V(static_cast<E>(*p));
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    return kernel::load_first(p, static_cast<std::size_t>(live));
+  } else {
+    alignas(64) E all[kernel::lanes<E>]{};
+    for (index_t l = 0; l < live; ++l) all[l] = static_cast<E>(p[l * stride]);
+    return kernel::load(all);
+  }
+}
+
+template <class T, class E>
+VARVE_INLINE T narrow(E x) {
+  if constexpr (std::is_same_v<T, bool>) return x != 0;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
+  else return static_cast<T>(x);
+}
+template <class M, index_t Stride, class T, class V>
+VARVE_INLINE void store_lanes(T* p, V const& v) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
+    else kernel::store_first(p, M::live, v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+  }
+}
+
+template <index_t Stride, class T, class V>
+VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) {
+  using E = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V>) {
+    *p = narrow<T>(v);
+  } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
+    kernel::store_first(p, static_cast<std::size_t>(live), v);
+  } else {
+    alignas(64) E all[kernel::lanes<E>];
+    kernel::store(all, v);
+    for (index_t l = 0; l < live; ++l) p[l * stride] = narrow<T>(all[l]);
+  }
+}
+} // namespace detail
+
+} // namespace varve::loop

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <new>
+#include <varve/config.hpp>
+
+/// @file
+/// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
+namespace varve::loop {
+
+namespace detail {
+/// Memory that blocks are taken from, one behind the other.
+struct alignas(64) scratch_chunk {
+  scratch_chunk* below;
+  std::size_t room, used;
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  static scratch_chunk* make(std::size_t room, scratch_chunk* below) { return new (::operator new(sizeof(scratch_chunk) + room, std::align_val_t{64})) scratch_chunk{below, room, 0}; }
+  static void free(scratch_chunk* c) { ::operator delete(static_cast<void*>(c), std::align_val_t{64}); }
+};
+/// The chunks of this thread, the newest first. Only the newest is kept while nothing is in use.
+struct scratch_chunks {
+  scratch_chunk* top = nullptr;
+  bool ended = false; // the thread is ending: nothing is kept
+};
+inline constinit thread_local scratch_chunks this_thread_scratch{};
+
+struct scratch_owner {
+  ~scratch_owner() {
+    scratch_chunks& all = this_thread_scratch;
+    all.ended = true;
+    if (all.top && all.top->used == 0) scratch_chunk::free(all.top), all.top = nullptr;
+  }
+};
+/// One more chunk, at least twice what there is.
+VARVE_COLD inline void grow_scratch(std::size_t bytes) {
+  thread_local scratch_owner owner;
+  (void)owner;
+  scratch_chunks& all = this_thread_scratch;
+  std::size_t room = std::size_t{1} << 16;
+  if (all.top) room = 2 * all.top->room;
+  while (room < bytes) room *= 2;
+  scratch_chunk* const fresh = scratch_chunk::make(room, all.top);
+  if (all.top && all.top->used == 0) fresh->below = all.top->below, scratch_chunk::free(all.top);
+  all.top = fresh;
+}
+} // namespace detail
+
+/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as calls do; memory is allocated (`std::bad_alloc`) only when a
+/// thread needs more than ever before, and is kept until it ends.
+class scratch_block {
+public:
+  explicit scratch_block(std::size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    detail::scratch_chunks& all = detail::this_thread_scratch;
+    if (!all.top || all.top->room - all.top->used < bytes) [[unlikely]]
+      detail::grow_scratch(bytes);
+    chunk_ = all.top, begin_ = chunk_->used;
+    chunk_->used += bytes;
+  }
+  ~scratch_block() {
+    chunk_->used = begin_;
+    if (begin_ == 0 && (chunk_->below || detail::this_thread_scratch.top != chunk_ || detail::this_thread_scratch.ended)) [[unlikely]]
+      tidy();
+  }
+  scratch_block(scratch_block const&) = delete;
+  scratch_block& operator=(scratch_block const&) = delete;
+  std::byte* data() const { return chunk_->data() + begin_; }
+
+private:
+  /// Frees what is empty below the newest chunk.
+  VARVE_COLD static void tidy() {
+    detail::scratch_chunks& all = detail::this_thread_scratch;
+    for (detail::scratch_chunk** at = &all.top->below; *at;) {
+      detail::scratch_chunk* const c = *at;
+      if (c->used == 0) *at = c->below, detail::scratch_chunk::free(c);
+      else at = &c->below;
+    }
+    if (all.ended && all.top->used == 0) {
+      detail::scratch_chunk* const last = all.top;
+      all.top = last->below;
+      detail::scratch_chunk::free(last);
+    }
+  }
+  detail::scratch_chunk* chunk_;
+  std::size_t begin_;
+};
+
+} // namespace varve::loop
