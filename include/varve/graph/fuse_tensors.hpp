@@ -227,9 +227,10 @@ constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std
 }
 /// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
-  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
-constexpr fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...> fuse(F const&, How) {
-  return {};
+  requires loop::specs<First, Rest...>
+constexpr auto fuse(F const&, How) {
+  static_assert(loop::fixed_specs<First, Rest...>, "varve: fuse: table_driven: the sizes of a spec must be numbers; leave table_driven out for symbolic ones");
+  if constexpr (loop::fixed_specs<First, Rest...>) return fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>{};
 }
 
 } // namespace varve
