@@ -41,9 +41,9 @@ constexpr graph trace_graph(F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  graph const g = b.finish();
-  if (!has_mutation(g)) return g;
-  return detail::functionalized(g);
+  graph g = static_cast<graph_builder&&>(b).finish(); // and moved out: copies of thousands of nodes cost the compiler
+  if (has_mutation(g)) return detail::functionalized(g);
+  return g;
 }
 
 /// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing. The result is a value to assert on, print and execute.
