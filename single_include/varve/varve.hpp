@@ -10347,11 +10347,12 @@ inline tensor const& fresh_at_level(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, or which have ended, as seen below them.
+/// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as seen below them.
 inline tensor const& where_recorded(tensor const& t) {
   if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
   bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
-  return constant || !is_alive(this_thread_state.transforms.top, t) ? where_recorded(t.inner()) : t;
+  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
+  return constant || left_over ? where_recorded(t.inner()) : t;
 }
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
@@ -13356,14 +13357,16 @@ public:
   }
 
   /// The finished function with its inner functions behind it.
-  constexpr graph finish() const {
+  constexpr graph finish() const& {
     graph g;
-    g.nodes = nodes_;
-    g.edges = edges_;
-    g.results = results_;
-    g.constants = constants_;
-    g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
-    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
+    g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_;
+    end(g);
+    return g;
+  }
+  constexpr graph finish() && {
+    graph g;
+    g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_), g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_);
+    end(g);
     return g;
   }
 
@@ -13371,6 +13374,10 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
+  constexpr void end(graph& g) const {
+    g.regions.push_back({0, static_cast<int>(g.nodes.size()), inputs_, 0, static_cast<int>(g.results.size())});
+    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
+  }
   /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
@@ -13801,21 +13808,23 @@ struct rewriter {
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
   }
   /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(n.first + k)])]; }
+  constexpr int operand(node const& n, int k) const { return now.data()[from.edges.data()[n.first + k]]; }
   /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
-  constexpr int append(node n, int const* in) {
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(in[k]);
+  constexpr int append(node const& n, int const* in) {
     to.nodes.push_back(n);
+    node& mine = to.nodes.back();
+    mine.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(in[k]);
     return static_cast<int>(to.nodes.size()) - 1;
   }
   /// Appends an old node as it is.
-  constexpr int copy(node n) {
-    int const first = n.first;
-    n.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < n.count; ++k) to.edges.push_back(now[static_cast<std::size_t>(from.edges[static_cast<std::size_t>(first + k)])]);
-    if (is_array_constant(n)) detail::take_constants(to, from, n);
+  constexpr int copy(node const& n) {
     to.nodes.push_back(n);
+    node& mine = to.nodes.back();
+    int const *const edges = from.edges.data() + mine.first, *const numbers = now.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    mine.first = static_cast<int>(to.edges.size());
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[edges[k]]);
+    if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
   /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the beginning of a region.
@@ -13824,7 +13833,8 @@ struct rewriter {
     for (region r : from.regions) {
       int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
       start();
-      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) now[static_cast<std::size_t>(n)] = each(n);
+      int* const numbers = now.data();
+      for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
       for (int k = 0; k < r.result_count; ++k)
         to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
       r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
@@ -14663,9 +14673,9 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  graph const g = b.finish();
-  if (!has_mutation(g)) return g;
-  return detail::functionalized(g);
+  graph g = static_cast<graph_builder&&>(b).finish(); // and moved out: copies of thousands of nodes cost the compiler
+  if (has_mutation(g)) return detail::functionalized(g);
+  return g;
 }
 /// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
 template <class F, class... M>
@@ -18676,9 +18686,10 @@ private:
     u.run();
     int earliest = 0;
     bool stable = true;
+    known const* const kinds = what.data(); // plain pointers: each call saved is saved a thousand times in the compiler
     for (instance const& i : u.all) {
       int n = i.node;
-      if (i.as != instance::form::load || is_given(what[n])) continue;
+      if (i.as != instance::form::load || is_given(kinds[n])) continue;
       bool const linear = !u.is_leaf(n);
       if (linear) n = base(input(g.nodes[n], 0));
       if (is_given(what[n])) continue;
@@ -18697,23 +18708,26 @@ private:
     list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
+    int const *const heads = u.head.data(), *const args = u.args.data();
+    instance const* const all = u.all.data();
     for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
-      int const h = u.head[n];
-      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
+      int const h = heads[n];
+      if (h < 0 || all[h].next < 0 || all[h].as != instance::form::value) continue;
       node const& nd = g.nodes[n];
       index_t c = role_table::own(what[n]);
       for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
       again[n] = c;
     }
     int const own = m.copy_to < 0 ? m.node : -1;
+    char* const wanted = needed.data();
     for (int n = u.highest; n >= 0; n = u.below(n)) {
-      int const h = u.head[n];
+      int const h = heads[n];
       if (h < 0) continue;
       int maps = 0;
-      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
+      for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange && what[n] != known::count) {
+      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
         keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
@@ -18724,10 +18738,11 @@ private:
         stable = false;
         continue;
       }
-      for (int i = h; i >= 0; i = u.all[i].next)
-        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
+      for (int i = h; i >= 0; i = all[i].next)
+        for (int k = 0; k < all[i].count; ++k) wanted[args[all[i].args + k]] = 1;
     }
-    for (instance const& i : u.all) again[i.node] = 0;
+    index_t* const costs = again.data();
+    for (instance const& i : u.all) costs[i.node] = 0;
     if (j == static_cast<int>(groups.size())) groups.push_back({space});
     groups[j].members.push_back(m);
     if (m.copy_to < 0) group[m.node] = j;

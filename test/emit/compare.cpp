@@ -30,8 +30,8 @@
 using namespace emit;
 
 namespace {
-std::vector<sample> const& all() {
-  static std::vector<sample> const s = samples();
+std::vector<emit::sample> const& all() {
+  static std::vector<emit::sample> const s = samples();
   return s;
 }
 /// Calls an emitted function on untyped memory.
@@ -46,7 +46,7 @@ double element(tensor const& t, index_t k) {
 /// Greatest difference between what an emitted function computes and the operators one by one, relative to 1 + |expected|.
 template <class F>
 double difference(F* f, char const* name) {
-  for (sample const& s : all()) {
+  for (emit::sample const& s : all()) {
     if (s.name != name) continue;
     vv::boxed_args const expected = vv::interpret(s.g, s.in);
     vv::boxed_args got;

@@ -192,14 +192,16 @@ public:
   }
 
   /// The finished function with its inner functions behind it.
-  constexpr graph finish() const {
+  constexpr graph finish() const& {
     graph g;
-    g.nodes = nodes_;
-    g.edges = edges_;
-    g.results = results_;
-    g.constants = constants_;
-    g.regions.push_back({0, static_cast<int>(nodes_.size()), inputs_, 0, static_cast<int>(results_.size())});
-    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
+    g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_;
+    end(g);
+    return g;
+  }
+  constexpr graph finish() && {
+    graph g;
+    g.nodes = static_cast<list<node>&&>(nodes_), g.edges = static_cast<list<int>&&>(edges_), g.results = static_cast<list<int>&&>(results_), g.constants = static_cast<list<double>&&>(constants_);
+    end(g);
     return g;
   }
 
@@ -207,6 +209,10 @@ private:
   graph_builder* outer_;
   graph_builder* root_;
   graph_builder* current_ = nullptr; // of the root: the innermost open function
+  constexpr void end(graph& g) const {
+    g.regions.push_back({0, static_cast<int>(g.nodes.size()), inputs_, 0, static_cast<int>(g.results.size())});
+    detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
+  }
   /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);

@@ -143,9 +143,10 @@ private:
     u.run();
     int earliest = 0;
     bool stable = true;
+    known const* const kinds = what.data(); // plain pointers: each call saved is saved a thousand times in the compiler
     for (instance const& i : u.all) {
       int n = i.node;
-      if (i.as != instance::form::load || is_given(what[n])) continue;
+      if (i.as != instance::form::load || is_given(kinds[n])) continue;
       bool const linear = !u.is_leaf(n);
       if (linear) n = base(input(g.nodes[n], 0));
       if (is_given(what[n])) continue;
@@ -164,23 +165,26 @@ private:
     list<char> needed(u.all.size(), 0);
     for (std::size_t i = 0; i < seeds; ++i) needed[i] = 1;
     index_t const volume = numel(space);
+    int const *const heads = u.head.data(), *const args = u.args.data();
+    instance const* const all = u.all.data();
     for (int n = u.above(-1); n <= u.highest; n = u.above(n)) {
-      int const h = u.head[n];
-      if (h < 0 || u.all[h].next < 0 || u.all[h].as != instance::form::value) continue;
+      int const h = heads[n];
+      if (h < 0 || all[h].next < 0 || all[h].as != instance::form::value) continue;
       node const& nd = g.nodes[n];
       index_t c = role_table::own(what[n]);
       for (int k = 0; k < nd.count; ++k) c += again[input(nd, k)];
       again[n] = c;
     }
     int const own = m.copy_to < 0 ? m.node : -1;
+    char* const wanted = needed.data();
     for (int n = u.highest; n >= 0; n = u.below(n)) {
-      int const h = u.head[n];
+      int const h = heads[n];
       if (h < 0) continue;
       int maps = 0;
-      for (int i = h; i >= 0; i = u.all[i].next) maps += needed[i];
+      for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && u.all[h].as == instance::form::value && what[n] != known::constant && what[n] != known::arange && what[n] != known::count) {
+      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
         keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
@@ -191,10 +195,11 @@ private:
         stable = false;
         continue;
       }
-      for (int i = h; i >= 0; i = u.all[i].next)
-        for (int k = 0; k < u.all[i].count; ++k) needed[u.args[u.all[i].args + k]] = 1;
+      for (int i = h; i >= 0; i = all[i].next)
+        for (int k = 0; k < all[i].count; ++k) wanted[args[all[i].args + k]] = 1;
     }
-    for (instance const& i : u.all) again[i.node] = 0;
+    index_t* const costs = again.data();
+    for (instance const& i : u.all) costs[i.node] = 0;
     if (j == static_cast<int>(groups.size())) groups.push_back({space});
     groups[j].members.push_back(m);
     if (m.copy_to < 0) group[m.node] = j;

@@ -41,9 +41,9 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  graph const g = b.finish();
-  if (!has_mutation(g)) return g;
-  return detail::functionalized(g);
+  graph g = static_cast<graph_builder&&>(b).finish(); // and moved out: copies of thousands of nodes cost the compiler
+  if (has_mutation(g)) return detail::functionalized(g);
+  return g;
 }
 /// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its leaves become the graph's results in order.
 template <class F, class... M>

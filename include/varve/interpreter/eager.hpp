@@ -35,11 +35,12 @@ inline tensor const& fresh_at_level(tensor const& t) {
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, or which have ended, as seen below them.
+/// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as seen below them.
 inline tensor const& where_recorded(tensor const& t) {
   if (!t.is_wrapped() || t.dim() != t.inner().dim()) return t;
   bool const constant = !fresh_at_level(t).history() && !t.extra().defined();
-  return constant || !is_alive(this_thread_state.transforms.top, t) ? where_recorded(t.inner()) : t;
+  bool const left_over = !constant && t.inner().requires_grad() && !is_alive(this_thread_state.transforms.top, t);
+  return constant || left_over ? where_recorded(t.inner()) : t;
 }
 /// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned a view of it, since the operand has a history of its own.
 struct below_autograd {
