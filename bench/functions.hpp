@@ -120,7 +120,8 @@ struct mixture {
     namespace vv = varve;
     return [&]<int... I, int... L>(std::integer_sequence<int, I...>, std::integer_sequence<int, L...>) {
       auto const column = [](auto const& v) { return vv::unsqueeze(v, vv::axis<1>); }; // a number of each component, the same for all points
-      std::tuple const logarithms{vv::select(factors, vv::axis<1>, vv::axis<I>)...}, under{vv::select(factors, vv::axis<1>, vv::axis<D + L>)...};
+      std::tuple const logarithms{vv::select(factors, vv::axis<1>, vv::axis<I>)...};
+      std::tuple const under{vv::select(factors, vv::axis<1>, vv::axis<D + L>)...};
       std::tuple const diagonal{vv::exp(std::get<I>(logarithms))...};
       std::tuple const centered{(vv::select(x, vv::axis<0>, vv::axis<I>) - column(vv::select(means, vv::axis<1>, vv::axis<I>)))...};
       auto const row = [&]<int R>(std::integral_constant<int, R>) {
