@@ -173,6 +173,16 @@ TEST_CASE("functionalize: arguments that are written", "[graph][functionalize][c
   auto const [t, unused2] = copies();
   auto const shared = fast(s, s), one_by_one = f(t, t);
   CHECK((difference(shared.first, one_by_one.first) == "" && difference(s, t) == ""));
+  // and so do those that are written and not row-major, whose reshaped form is a copy
+  auto const flat_write = [](tensor const& x) { return vv::add_(vv::reshape(x, dims{4}), 1.0) * 1; };
+  auto const fast_flat = vv::compile(flat_write);
+  for (int round = 0; round < 2; ++round) {
+    tensor const m = vv::transpose(vv::clone(a), 0, 1), row_major = vv::clone(a);
+    CHECK(difference(fast_flat(m), vv::reshape(vv::transpose(a, 0, 1), dims{4}) + 1.0) == "");
+    CHECK(difference(m, vv::transpose(a, 0, 1)) == "");
+    (void)fast_flat(row_major);
+    CHECK(difference(row_major, a + 1.0) == "");
+  }
   // captured tensors
   tensor const count = vv::zeros({}, dtype::float64);
   auto const counting = vv::compile([&](tensor const& x) {

@@ -37,9 +37,9 @@ public:
       if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
     boxed_args in(x...);
     for (auto const& t : v->captured) in.push_back(t);
-    for (int at : v->written)
+    for (int at : v->written) // the trace took them for apart, and for row-major
       for (int k = 0; k < in.size(); ++k)
-        if (k != at && in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...)); // the trace took them for apart
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...));
     boxed_args const y = v->run(in);
     int k = y.size() - static_cast<int>(v->written.size());
     for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
