@@ -14688,8 +14688,14 @@ constexpr graph trace_graph(F const& f, M const&... m) {
 template <class F, class... S>
 constexpr auto trace(F, S...) {
   static_assert(std::is_empty_v<F>, "varve: trace: the function captures values, which the compiler cannot see; pass them as arguments");
-  if constexpr (std::is_empty_v<F>) return freeze([] { return trace_graph(F{}, S::info()...); });
-  else return static_graph<graph_sizes{}>{};
+  if constexpr (std::is_empty_v<F>) {
+    return freeze([] {
+      graph_builder b; // trace_graph, with one step less in messages
+      return trace_graph_into(b, F{}, S::info()...);
+    });
+  } else {
+    return static_graph<graph_sizes{}>{};
+  }
 }
 
 } // namespace varve

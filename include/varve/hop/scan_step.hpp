@@ -3,6 +3,7 @@
 #include <varve/hop/pack.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/compare.hpp>
+#include <varve/op/full_like.hpp>
 #include <varve/op/where.hpp>
 
 /// @file
