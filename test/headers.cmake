@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 # Each header of one folder alone, included twice:  cmake -DDIRECTORY=<folder> -DSCRATCH=<folder> -P headers.cmake -- <compiler> <flags>...
 cmake_minimum_required(VERSION 3.22)
-set(compile "")
-set(mine FALSE)
-math(EXPR last "${CMAKE_ARGC} - 1")
-foreach(i RANGE ${last})
-  if(mine)
-    list(APPEND compile "${CMAKE_ARGV${i}}")
-  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
-    set(mine TRUE)
-  endif()
-endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
+set(compile ${behind_dashes})
 
 file(GLOB headers "${DIRECTORY}/*.hpp")
 set(bad "")

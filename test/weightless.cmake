@@ -3,16 +3,8 @@
 # One call in a header that is not in a template, or does not depend on its parameters, puts the rules and kernels of its operator, and of
 # those that they call, into every unit of every user.
 cmake_minimum_required(VERSION 3.22)
-set(compile "")
-set(mine FALSE)
-math(EXPR last "${CMAKE_ARGC} - 1")
-foreach(i RANGE ${last})
-  if(mine)
-    list(APPEND compile "${CMAKE_ARGV${i}}")
-  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
-    set(mine TRUE)
-  endif()
-endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
+set(compile ${behind_dashes})
 
 # operators_of(<variable> <text of a unit>): what operators registered themselves in its assembly, by mangled name
 function(operators_of variable text)

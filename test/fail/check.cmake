@@ -4,16 +4,8 @@
 # message; `// expect(gcc): ` and `// expect(clang): ` are for one compiler. The message may not be longer than MAX lines,
 # quoted source aside.
 cmake_minimum_required(VERSION 3.22)
-set(compile "")
-set(mine FALSE)
-math(EXPR last "${CMAKE_ARGC} - 1")
-foreach(i RANGE ${last})
-  if(mine)
-    list(APPEND compile "${CMAKE_ARGV${i}}")
-  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
-    set(mine TRUE)
-  endif()
-endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/../behind_dashes.cmake")
+set(compile ${behind_dashes})
 list(APPEND compile -fsyntax-only "${FILE}")
 
 # What compilers and programs print is shown as it is; the text of an error would be wrapped.
