@@ -4552,11 +4552,12 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is one of a transform that is at work on another
-/// thread: what is done to it here would be missing there.
+/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at
+/// work on another thread: what is done to it here would be missing there.
 VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    if (working_layers::elsewhere(t.layer()))
+    bool const constant = !t.history() && !t.extra().defined() && t.sizes() == t.inner().sizes();
+    if (!constant && working_layers::elsewhere(t.layer()))
       throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");

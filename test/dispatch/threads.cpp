@@ -96,6 +96,11 @@ TEST_CASE("threads: a value of a transform at work is used on another thread wit
           CHECK_THROWS_AS(elsewhere([&] { return v + 1; }), vv::transform_error);
           return vv::sum(inner);
         })(x)) == std::vector<double>{4, 8, 12});
+  // Its constants have nothing to lose.
+  CHECK(elements(vv::grad([&](tensor const& v) {
+          tensor const two = vv::full({3}, 2.0, dtype::float64), six = elsewhere([&] { return two * 3; });
+          return vv::sum(v * six);
+        })(x)) == std::vector<double>{6, 6, 6});
   // A value that another thread's transform has left behind is what it holds.
   tensor left;
   elsewhere([&] { return vv::grad([&](tensor const& v) { return vv::sum(left = v * 2); })(x); });
