@@ -26624,6 +26624,8 @@ struct chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
   vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> f;
   index_t chunk;
 
+  chunked_vmap_function(F g, index_t n) : f{static_cast<F&&>(g)}, chunk(n) {} // clang 18 does not compile the aggregate
+
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(any_dynamic<X...>, "varve: vmap: chunk_size is for tensors; static values are mapped as a whole");
@@ -26649,15 +26651,15 @@ private:
 };
 template <random_policy R = random_policy::error, class F>
 auto vmap(F f, chunk_size c, randomness_t<R> = {}) {
-  return chunked_vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>{{f}, c.n};
+  return chunked_vmap_function<F, in_dims_t<0>, out_dims_t<0>, R>(static_cast<F&&>(f), c.n);
 }
 template <class F, auto... In, random_policy R = random_policy::error>
 auto vmap(F f, in_dims_t<In...>, chunk_size c, randomness_t<R> = {}) {
-  return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>{{f}, c.n};
+  return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<0>, R>(static_cast<F&&>(f), c.n);
 }
 template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
 auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, chunk_size c, randomness_t<R> = {}) {
-  return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{{f}, c.n};
+  return chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>(static_cast<F&&>(f), c.n);
 }
 
 /// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time.
