@@ -20663,17 +20663,17 @@ struct slice_joiner {
   /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
   constexpr bool terms(int n, list<int>& to) const {
     bool chain = true;
-    list<int> todo(1, n);
-    while (!todo.empty()) { // outermost first
-      int const m = todo.back();
-      todo.pop_back();
+    list<int> pending(1, n);
+    while (!pending.empty()) { // outermost first
+      int const m = pending.back();
+      pending.pop_back();
       if (m != n && !inner[m]) {
         to.push_back(m);
         continue;
       }
       int const a = operand(m, 0), b = operand(m, 1);
       chain = chain && !(inner[a] && inner[b]);
-      todo.push_back(inner[b] ? b : a), todo.push_back(inner[b] ? a : b);
+      pending.push_back(inner[b] ? b : a), pending.push_back(inner[b] ? a : b);
     }
     for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
     return chain;
@@ -21659,7 +21659,7 @@ VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, 
     static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
     size_values<P> const sizes(mem.size); // the first of which are the symbols
     for (int k = 0; k < P::value.guard_count; ++k)
-      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0) refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis");
+      if (sizes.number(P::value.guards[k].size) < 0 && sizes.number(P::value.guards[k].unless) != 0) refuse::argument_is_invalid("fuse", "a slice in a branch or loop body leaves its symbolic axis; pass an argument that is long enough there, or slice outside of the body");
     run_sized<P>(given, sizes);
   } else {
     run<P>(given);
@@ -22670,7 +22670,7 @@ namespace detail {
 /// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
 struct matching {
   graph_view const &a, &b;
-  list<int> to, from, todo{};
+  list<int> to, from, pending{};
 
   constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
 
@@ -22679,7 +22679,7 @@ struct matching {
     int &p = to[x], &q = from[y];
     if (p >= 0 || q >= 0) return p == y && q == x;
     p = y, q = x;
-    todo.push_back(x);
+    pending.push_back(x);
     return true;
   }
   static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
@@ -22712,9 +22712,9 @@ struct matching {
     return true;
   }
   constexpr bool follow() {
-    while (!todo.empty()) {
-      int const x = todo.back();
-      todo.pop_back();
+    while (!pending.empty()) {
+      int const x = pending.back();
+      pending.pop_back();
       if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
     }
     return true;

@@ -10,7 +10,7 @@ namespace detail {
 /// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
 struct matching {
   graph_view const &a, &b;
-  list<int> to, from, todo{};
+  list<int> to, from, pending{};
 
   constexpr matching(graph_view const& x, graph_view const& y) : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1) {}
 
@@ -19,7 +19,7 @@ struct matching {
     int &p = to[x], &q = from[y];
     if (p >= 0 || q >= 0) return p == y && q == x;
     p = y, q = x;
-    todo.push_back(x);
+    pending.push_back(x);
     return true;
   }
   static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
@@ -52,9 +52,9 @@ struct matching {
     return true;
   }
   constexpr bool follow() {
-    while (!todo.empty()) {
-      int const x = todo.back();
-      todo.pop_back();
+    while (!pending.empty()) {
+      int const x = pending.back();
+      pending.pop_back();
       if (!alike(a.nodes[x], b.nodes[to[x]])) return false;
     }
     return true;

@@ -45,17 +45,17 @@ struct slice_joiner {
   /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
   constexpr bool terms(int n, list<int>& to) const {
     bool chain = true;
-    list<int> todo(1, n);
-    while (!todo.empty()) { // outermost first
-      int const m = todo.back();
-      todo.pop_back();
+    list<int> pending(1, n);
+    while (!pending.empty()) { // outermost first
+      int const m = pending.back();
+      pending.pop_back();
       if (m != n && !inner[m]) {
         to.push_back(m);
         continue;
       }
       int const a = operand(m, 0), b = operand(m, 1);
       chain = chain && !(inner[a] && inner[b]);
-      todo.push_back(inner[b] ? b : a), todo.push_back(inner[b] ? a : b);
+      pending.push_back(inner[b] ? b : a), pending.push_back(inner[b] ? a : b);
     }
     for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
     return chain;
