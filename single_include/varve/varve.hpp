@@ -21184,7 +21184,7 @@ private:
 namespace varve {
 
 /// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants. Random, mutating and higher-order operators are left alone;
-/// what no result depends on is left out.
+/// what no result depends on is left out. Of graphs without in-place operators (`functionalize`).
 /// Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
@@ -21521,8 +21521,14 @@ constexpr graph fold(graph const& g) {
 // ---- varve/graph/optimize.hpp
 namespace varve {
 
-/// The fixed sequence of passes before planning: fold, merge equal operations. Both leave out what no result depends on.
+/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now may not be later; fold, merge equal operations. All leave out what
+/// no result depends on.
 constexpr graph optimize(graph const& g) {
+  if (has_mutation(g)) {
+    graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them
+    graph const folded = fold(pure);
+    return cse(folded);
+  }
   graph const folded = fold(g);
   return cse(folded);
 }

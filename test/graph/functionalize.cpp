@@ -87,6 +87,7 @@ void agrees(F const& f) {
   CHECK(vv::verify(pure));
   CHECK_FALSE(vv::has_mutation(pure));
   CHECK(differ(vv::interpret(pure, boxed_args(x)), want) == "");
+  CHECK(differ(vv::interpret(vv::optimize(recorded), boxed_args(x)), want) == "");
   CHECK(differ(vv::fuse(recorded)(boxed_args(x)), want) == "");
   auto const fast = vv::compile(f);
   CHECK(differ(flat(fast(x)), want) == "");
@@ -113,6 +114,14 @@ TEST_CASE("functionalize: what a graph becomes", "[graph][functionalize]") {
       },
       matrix);
   static_assert(vv::equal(plain, written)); // nothing is left of it
+  // Equal operations before and after a write are not one.
+  auto const twice = [](tensor const& x) {
+    tensor const a = x * 2, b = x * 2, before = vv::exp(a);
+    vv::add_(a, 1.0);
+    return before + vv::exp(a) + vv::exp(b);
+  };
+  tensor const some = from({1, 2}, {2});
+  CHECK(difference(vv::interpret(vv::optimize(vv::make_fx(twice)(some)), boxed_args(some))[0], twice(some)) == "");
   // A view that nobody reads again is not made again, one that is read is made once.
   constexpr auto views = vv::trace(
       [](auto const& x) {

@@ -2,11 +2,18 @@
 #pragma once
 #include <varve/graph/cse.hpp>
 #include <varve/graph/fold.hpp>
+#include <varve/graph/functionalize.hpp>
 
 namespace varve {
 
-/// The fixed sequence of passes before planning: fold, merge equal operations. Both leave out what no result depends on.
+/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now may not be later; fold, merge equal operations. All leave out what
+/// no result depends on.
 constexpr graph optimize(graph const& g) {
+  if (has_mutation(g)) {
+    graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them
+    graph const folded = fold(pure);
+    return cse(folded);
+  }
   graph const folded = fold(g);
   return cse(folded);
 }
