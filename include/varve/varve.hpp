@@ -32,6 +32,7 @@
 #include <varve/graph/verify.hpp>
 #include <varve/hop/associative_scan.hpp>
 #include <varve/hop/cond.hpp>
+#include <varve/hop/functionalize.hpp>
 #include <varve/hop/map.hpp>
 #include <varve/hop/scan.hpp>
 #include <varve/hop/while_loop.hpp>

@@ -92,6 +92,12 @@ void agrees(F const& f) {
   auto const fast = vv::compile(f);
   CHECK(differ(flat(fast(x)), want) == "");
   CHECK(differ(flat(fast(x)), want) == "");
+  // by the transform, operator by operator
+  CHECK(differ(flat(vv::functionalize(f)(x)), want) == "");
+  vv::graph const without = vv::make_fx(vv::functionalize(f))(x);
+  CHECK(vv::verify(without));
+  CHECK_FALSE(vv::has_mutation(without));
+  CHECK(differ(vv::interpret(without, boxed_args(x)), want) == "");
   CHECK(difference(x, untouched) == "");
 }
 } // namespace
@@ -280,6 +286,7 @@ TEST_CASE("functionalize: random programs on views of two buffers", "[graph][fun
     with_writes += vv::has_mutation(vv::make_fx(f)(x));
     CHECK(difference(vv::interpret(pure, boxed_args(x))[0], want, 1e-14) == "");
     CHECK(difference(vv::fuse(pure)(boxed_args(x))[0], want, 1e-12) == "");
+    CHECK(difference(vv::functionalize(f)(x), want, 1e-14) == "");
   }
   CHECK(with_writes > 100);
 }

@@ -121,6 +121,8 @@ struct op_table {
   op_kind kind = op_kind::placeholder;
   /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
   detail::pointwise_info const* pointwise = nullptr;
+  /// Of an in-place operator: the one that computes what it writes.
+  op_table const* functional = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.

@@ -218,6 +218,7 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
   boxed_args alive;
   for (auto const& t : x) alive.push_back(detail::unwrap_dead(&top, t));
   if (rule* const r = search({dispatch_key::transform, nullptr, top.kind})) return (*r)(&top, op, alive);
+  if (top.process_hop) return top.process_hop(top, op, alive);
   refuse("transform", top.kind, std::string("register one with op.impl(\"") + top.kind + "\", rule)");
 }
 

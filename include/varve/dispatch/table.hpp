@@ -74,7 +74,7 @@ struct erased {
     constexpr int most = 8;
     meta in[most];
     for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
-    if constexpr (has_layout<R> && R::kind == op_kind::view) {
+    if constexpr (has_layout<R> && R::kind == op_kind::view && !requires { &R::make; }) {
       layout const l = R::layout_of(at, x[0].where());
       if (l.expressible) return x[0].with_layout(l);
     }
@@ -100,6 +100,8 @@ constexpr char const* schema_of() {
   else return "";
 }
 
+template <class Tag, int Facts>
+constexpr op_table const* functional_of();
 template <class Tag>
 constexpr pointwise_info const* pointwise_of() {
   if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
@@ -146,7 +148,13 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::registered<Tag>,
                                 detail::saved_of<rules<Tag>>(),
                                 rules<Tag>::kind,
-                                detail::pointwise_of<Tag>()};
+                                detail::pointwise_of<Tag>(),
+                                detail::functional_of<Tag, Facts>()};
+template <class Tag, int Facts>
+constexpr op_table const* detail::functional_of() {
+  if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
+  else return nullptr;
+}
 
 namespace detail {
 template <class Tag, int Facts>

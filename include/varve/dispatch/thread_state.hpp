@@ -32,6 +32,8 @@ struct layer {
   void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
+  /// What it does with a custom function, erased (`detail::custom_function_ptr`), where that is not as `grad`, `jvp` and `vmap` do.
+  boxed_args (*process_custom)(layer& self, void const* function, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
   void* object = nullptr;
   /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).

@@ -22,12 +22,12 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
 /// work on another thread: what is done to it here would be missing there.
 VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
   while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    bool const constant = !t.history() && !t.extra().defined() && t.sizes() == t.inner().sizes();
+    bool const constant = !t.state() && !t.history() && !t.extra().defined() && t.sizes() == t.inner().sizes();
     if (!constant && working_layers::elsewhere(t.layer()))
       throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
     if (!(t.sizes() == t.inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = tensor(t.inner());
+    t = t.current();
   }
   return t;
 }
@@ -53,7 +53,7 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
       throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
-    inside.push_back(mine(t) ? t.inner() : t);
+    inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
     throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind + " is a leaf and cannot be written into; write into a value computed from it").c_str());
@@ -106,7 +106,7 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   processing_layer const here(rest.of);
   exclude_keys const off(dispatch_key::autograd_functionality);
   tensor const y = redispatch(op, rest.keys, rest.x);
-  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.inner() : y;
+  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.current() : y;
 }
 /// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a kernel in its place; else all of it.
 VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {

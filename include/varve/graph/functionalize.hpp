@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/dispatch/table.hpp>
 #include <varve/graph/rewrite.hpp>
-#include <varve/op/as_strided.hpp>
-#include <varve/op/cat.hpp>
-#include <varve/op/detach.hpp>
-#include <varve/op/expand.hpp>
 #include <varve/op/in_place.hpp>
-#include <varve/op/permute.hpp>
-#include <varve/op/where.hpp>
+#include <varve/op/view_inverse.hpp>
 
 namespace varve {
 
@@ -33,14 +27,23 @@ public:
         [&] { ++r; });
   }
 
+  // The writer that inverses of views are written with.
+  template <class Tag, int, class... In>
+  constexpr int emit(attributes const& a, meta const& m, In... in) {
+    return emit(handle<Tag>, a, m, in...);
+  }
+  constexpr meta meta_of(int n) const { return out(n); }
+  constexpr int ones(meta const& m) {
+    node one;
+    one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
+    return emit(handle<expand_t>, attributes(m.sizes), m, w_.append(one, nullptr));
+  }
+
 private:
   static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
   constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
   constexpr int operand(node const& n, int k) const { return g_.edges[at(n.first + k)]; }
   static constexpr bool is(node const& n, op_handle const& op) { return n.op == &op; }
-  static constexpr bool is_view(node const& n) {
-    return is(n, handle<slice_t>) || is(n, handle<reshape_t>) || is(n, handle<permute_t>) || is(n, handle<expand_t>) || is(n, handle<as_strided_t>) || is(n, handle<detach_t>);
-  }
   constexpr meta const& out(int n) const { return w_.to.nodes[at(n)].out; } // of a new node
 
   /// The node whose memory an old node shows; itself when it has memory of its own.
@@ -89,7 +92,7 @@ private:
       seen_[at(n)] = writes_[at(base(x))];
       return w_.now[at(x)];
     }
-    if (is_view(nd)) {
+    if (is_invertible_view(nd.op)) {
       int const x = operand(nd, 0);
       bool const copies = is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
@@ -103,7 +106,7 @@ private:
     int cur = computed(nd, old(x).out);
     int const value = cur;
     for (int v = x; v != b; v = shows_[at(v)])
-      if (old(v).op->kind != op_kind::mutation) cur = put_back(old(v), shows_[at(v)], cur);
+      if (old(v).op->kind != op_kind::mutation) cur = put_back(*this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out}, [&] { return now(shows_[at(v)]); }, cur);
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -136,45 +139,6 @@ private:
       y = emit(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
     }
     return emit(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
-  }
-  /// The value behind a view, old node `x`, when the view shows `v`.
-  constexpr int put_back(node const& view, int x, int v) {
-    meta const m = old(x).out;
-    if (is(view, handle<detach_t>)) return v;
-    if (is(view, handle<reshape_t>)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
-    if (is(view, handle<permute_t>)) return emit(handle<permute_t>, attributes(inverse_permutation(view.at[0])), m, v);
-    if (is(view, handle<as_strided_t>)) return emit(handle<as_strided_scatter_t>, attributes(view.at[1], view.at[2]), m, now(x), v);
-    if (is(view, handle<expand_t>) && numel(view.out.sizes) == numel(m.sizes)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
-    if (!is(view, handle<slice_t>)) refuse::argument_is_invalid("trace", "an expanded value repeats its elements and cannot be written into; clone it first");
-    dims const& r = view.at[0];
-    int const axis = static_cast<int>(r[0]);
-    index_t const size = m.sizes[axis], parts = slice_count(r);
-    if (parts == 0) return now(x);
-    if (parts == size) return v;
-    if (r[3] != 1 && parts > 1) return among(view, x, v);
-    index_t const last = r[1] + 1 + (parts - 1) * r[3];
-    if (r[1] > 0) v = beside(axis, last, piece(x, axis, 0, r[1]), v, m);
-    if (last < size) v = beside(axis, size, v, piece(x, axis, last, size), m);
-    return v;
-  }
-  /// ... a slice with a step: chosen by a mask, which is the same put at the slice of zeros.
-  constexpr int among(node const& view, int x, int v) {
-    meta const m = old(x).out, part = out(v);
-    attributes const where(m.sizes, view.at[0]);
-    node one;
-    one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
-    int const ones = emit(handle<expand_t>, attributes(part.sizes), part, w_.append(one, nullptr));
-    int const there = in_dtype(emit(handle<slice_backward_t>, where, m, ones), dtype::bool_);
-    return emit(handle<where_t>, {}, m, there, emit(handle<slice_backward_t>, where, m, v), now(x));
-  }
-  constexpr int piece(int x, int axis, index_t from, index_t to) {
-    meta m = old(x).out;
-    m.sizes[axis] = to - from;
-    return emit(handle<slice_t>, attributes(dims{axis, from, to, 1}), m, now(x));
-  }
-  constexpr int beside(int axis, index_t size, int first, int second, meta m) {
-    m.sizes[axis] = size;
-    return emit(handle<cat_t>, attributes(dims{axis}), m, first, second);
   }
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {

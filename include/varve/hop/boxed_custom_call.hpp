@@ -85,6 +85,7 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
   if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
+  if (top->process_custom) return top->process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
   auto const& in = *static_cast<dynamic_level*>(top->object);

@@ -113,8 +113,8 @@ inline void check_write(char const* op, tensor const& x) {
     default: break;
   }
   tensor const* memory = &x.base();
-  while (memory->is_wrapped()) memory = &memory->inner();
-  if (!memory->is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+  while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
+  if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous())) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
 /// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15). `views` finds these.
 template <class Views>

@@ -45,7 +45,7 @@ public:
   /// Is a value seen through this layer: mapped, tracked, with a tangent?
   bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
   /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
-  tensor unwrap(tensor const& t) const { return owns(t) ? tensor(t.inner()) : t; }
+  tensor unwrap(tensor const& t) const { return owns(t) ? t.current() : t; }
   boxed_args unwrap(boxed_args const& x) const {
     boxed_args r;
     for (auto const& t : x) r.push_back(unwrap(t));

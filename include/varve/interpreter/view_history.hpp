@@ -12,16 +12,16 @@ namespace varve::detail {
 inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
   tensor const *b = &base, *v = &view;
   int mapped = 0;
-  while (b->is_wrapped() && v->is_wrapped()) {
+  while (b->is_wrapped() && v->is_wrapped() && !b->state()) {
     mapped += b->inner().dim() - b->dim();
     b = &b->inner();
     v = &v->inner();
   }
-  if (!b->is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
-  layout const l = v->where();
+  layout const whole = b->state() ? b->state()->shown : b->where(), l = v->state() ? v->state()->shown : v->where();
+  if (!whole.contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
   dims strides;
   for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
-  return {strides, dims{l.offset - b->where().offset}};
+  return {strides, dims{l.offset - whole.offset}};
 }
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {

@@ -53,15 +53,15 @@ inline constexpr struct relu__t : in_place<relu__t> { static constexpr auto op_n
 
 namespace detail {
 /// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& sizes, dtype result) {
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides, dims const& sizes, dtype result) {
   if (x.is_inference() && !this_thread_inference)
     throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
   if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
   if (category(result) > category(x.dtype()))
     throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
-  dims const &s = x.sizes(), &st = x.strides();
+  dims const& s = x.sizes();
   for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+    if (s[k] > 1 && strides[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
@@ -116,7 +116,7 @@ struct mutation {
   static tensor make(attributes const&, tensor const& x, Y const&... y) {
     meta const in[] = {meta_of(x), meta_of(y)...};
     meta const m = F::shape({}, in, arity);
-    check_in_place(Functional::op_name, x, m.sizes, m.type);
+    check_in_place(Functional::op_name, x, x.strides(), m.sizes, m.type);
     tensor const* const operands[] = {&x, &y...};
     return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
   }
@@ -153,7 +153,7 @@ struct rules<copy__t> {
   }
   template <class Y>
   static tensor make(attributes const&, tensor const& x, Y const& y) {
-    detail::check_in_place("copy_", x, y.sizes(), dtype::bool_);
+    detail::check_in_place("copy_", x, x.strides(), y.sizes(), dtype::bool_);
     return detail::write_into(x, y);
   }
 };

@@ -41,8 +41,8 @@ inline std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
     bool const mapped = !(t.sizes() == t.inner().sizes());
-    std::string const kind = t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
-    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.inner());
+    std::string const kind = t.state() ? "functional" : t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
+    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.current());
     if (kind == "jvp") r += ", tangent=" + to_string(t.extra());
     return r + ")";
   }

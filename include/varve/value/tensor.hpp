@@ -12,6 +12,7 @@ namespace varve {
 
 class tensor;
 class subclass_object;
+class seen_state;
 class hook_handle;
 namespace autograd {
 class node;
@@ -130,6 +131,12 @@ public:
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
+  /// Gives a value that a transform has just made what the transform keeps of it, and memory and a version counter apart from what it holds: those of another such value, or its own.
+  void set_state(seen_state* s, tensor const& shares_with) const;
+  seen_state* state() const;
+  void set_inner(tensor const& t) const;
+  /// What it holds, with all that was written into its memory.
+  tensor current() const;
   void set_extra(tensor const& t) const;
   /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
   edge const& history() const;

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/value/seen_state.hpp>
 #include <varve/value/subclass.hpp>
-#include <varve/value/tensor.hpp>
 
 /// @file
 /// What a tensor's handle leads to, and the members of `tensor` that look into it.
 namespace varve {
 
 namespace detail {
-/// What a tensor seen through a transform holds instead of memory.
-struct wrapping {
-  tensor value;
-  tensor extra;
-  std::uint64_t layer = 0;
-  int level = 0;
-};
-
 struct alignas(64) tensor_block {
   reference_count refs;
   dispatch_key_set keys = default_keys;
@@ -161,8 +153,8 @@ inline void tensor::set_extra(tensor const& t) const {
 }
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
-  if (is_wrapped()) return inner().shares_storage(o);
-  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
+  if (is_wrapped() && !block_->store) return inner().shares_storage(o);
+  return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
 }
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
@@ -172,6 +164,7 @@ VARVE_INLINE void* tensor::raw(index_t item) const {
 /// What a transform that has ended left is read through (FS-10).
 VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
   if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  if (state()) set_inner(current());
   return inner().raw(item);
 }
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
@@ -207,14 +200,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
-  if (is_wrapped() && sizes() == inner().sizes()) return inner().item<T>();
+  if (is_wrapped() && sizes() == inner().sizes()) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !(sizes() == inner().sizes()))
     throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-  return is_wrapped() ? static_cast<bool>(inner()) : item<bool>();
+  return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();
@@ -253,7 +246,7 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level};
+  new (&b->seen) detail::wrapping(static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level);
   return tensor(b);
 }
 

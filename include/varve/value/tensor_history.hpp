@@ -33,24 +33,32 @@ inline bool tensor::requires_grad() const {
   return is_wrapped() && inner().requires_grad();
 }
 inline std::uint32_t tensor::version() const {
-  if (is_wrapped()) return inner().version();
+  if (is_wrapped()) return block_->store ? writes() : inner().version();
   if (block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
   return writes();
 }
-inline std::uint32_t tensor::writes() const { return is_wrapped() ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline std::uint32_t tensor::writes() const { return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
 inline void tensor::set_version(std::uint32_t v) const {
-  if (is_wrapped()) return inner().set_version(v);
+  if (is_wrapped() && !block_->store) return inner().set_version(v);
   (block_->counter ? block_->counter : block_->store)->version = v;
 }
 inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return block_->base.defined(); }
 inline bool tensor::is_inference() const { return block_->inference; }
-inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
   if (block_->counter) detail::drop_storage(block_->counter);
   block_->counter = fresh;
+}
+inline seen_state* tensor::state() const { return is_wrapped() ? block_->seen.state : nullptr; }
+inline tensor tensor::current() const { return block_->seen.state ? block_->seen.state->current(*this) : inner(); }
+inline void tensor::set_inner(tensor const& t) const { block_->seen.value = t; }
+inline void tensor::set_state(seen_state* s, tensor const& shares_with) const {
+  block_->seen.state = s;
+  if (shares_with.defined()) (block_->store = shares_with.block_->store)->refs.add();
+  else block_->store = new storage;
 }
 inline void tensor::take_memory_of(tensor const& y) const {
   auto *const b = block_, *const from = y.block_;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/higher_order.hpp>
+#include <varve/interpreter/functionalize.hpp>
+#include <varve/transform/dynamic_scope.hpp>
+
+/// @file
+/// A run of `functionalize` on tensors, and what it does with higher-order operators.
+namespace varve::detail {
+
+/// Runs a function at a level of `functionalize`: it may write into what it makes, and into nothing else (MA-7).
+template <class On = void>
+struct boxed_functional_fn {
+  using level = functionalize_interpreter<dependent<tensor, On>>;
+  layer* self;
+  boxed_function f;
+  char const* who;
+  static level const& level_of(layer const& l) { return static_cast<level const&>(*static_cast<dynamic_level*>(l.object)); }
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    level const& in = level_of(*self);
+    typename level::inner_function const apart(in);
+    P const closed = in.wrap(x), y = f(closed);
+    for (auto const& t : closed)
+      if (t.defined() && in.is_written(t))
+        throw transform_error((std::string("varve: ") + who + ": the function writes into one of its operands, or a view of it; return the new value instead").c_str());
+    lowered const off;
+    return in.open_functional(y);
+  }
+};
+/// A call under `functionalize` (HO-14): the same one level below, of functions none of which writes.
+template <class On = void>
+boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
+  auto const& in = boxed_functional_fn<On>::level_of(l);
+  std::vector<boxed_function> functions;
+  for (auto const& f : call.functions) functions.push_back(boxed_functional_fn<On>{&l, f, call.name()});
+  lowered const off;
+  return in.wrap(call.with(std::move(functions))(in.open_functional(x)));
+}
+/// ... and with a custom function: defined in functional_function.hpp.
+template <class On>
+boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
+
+/// One run of `functionalize` on tensors.
+template <class On = void>
+class dynamic_functional_scope {
+  using T = dependent<tensor, On>;
+
+public:
+  dynamic_functional_scope() : layer_(this_thread_state.transforms) {
+    layer_.records = true;
+    layer_.process_hop = &functionalized_call<On>;
+    layer_.process_custom = &functionalized_custom<On>;
+  }
+  dynamic_functional_scope(dynamic_functional_scope const&) = delete;
+  dynamic_functional_scope& operator=(dynamic_functional_scope const&) = delete;
+  ~dynamic_functional_scope() { level().run->ended = true; }
+  functionalize_interpreter<T> const& level() const { return layer_.interpreter; }
+
+  /// An argument: the same object given twice is one.
+  T argument(T const& x) {
+    for (auto const& [original, seen] : arguments_)
+      if (original.is(x)) return seen;
+    arguments_.push_back({x, level().wrap(x)});
+    return arguments_.back().second;
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    return body();
+  }
+  T result(T const& y) const { return level().mine(y) ? y.current() : y; }
+  /// What the function wrote into its arguments is written there, once (FN-39).
+  void write_back() const {
+    for (auto const& [x, seen] : arguments_)
+      if (level().is_written(seen))
+        for (auto const& [other, _] : arguments_)
+          if (!other.is(x) && other.shares_storage(x))
+            throw transform_error("varve: functionalize: the function writes into an argument that shares memory with another one; pass one of them, and make views of it inside");
+    for (auto const& [x, seen] : arguments_)
+      if (level().is_written(seen)) copy_(x, T(seen.current()));
+  }
+
+private:
+  interpreter_layer<functionalize_interpreter<T>> layer_;
+  std::vector<std::pair<T, T>> arguments_;
+};
+
+} // namespace varve::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/hop/functional_function.hpp>
+#include <varve/transform/scope.hpp>
+
+namespace varve {
+
+namespace detail {
+template <class V>
+inline constexpr bool is_tensor_leaf = std::is_same_v<std::remove_cvref_t<V>, tensor>;
+} // namespace detail
+
+/// The function object of `functionalize`.
+template <class F>
+struct functionalize_function {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    if constexpr (sizeof...(X) > 0 && !any_dynamic<X...>) {
+      return f(x...);
+    } else {
+      detail::dynamic_functional_scope<dependent<void, F>> scope;
+      auto const open = [&](auto const& v) {
+        if constexpr (detail::is_tensor_leaf<decltype(v)>) return scope.argument(v);
+        else return v;
+      };
+      std::tuple const in{tree_map(open, x)...};
+      return finish(scope, [&] { return detail::call_with(f, in); });
+    }
+  }
+
+private:
+  template <class Scope, class Body>
+  static auto finish(Scope& scope, Body const& body) {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      scope.run(body);
+      scope.write_back();
+    } else {
+      auto const y = scope.run(body);
+      auto const r = tree_map(
+          [&](auto const& v) {
+            if constexpr (detail::is_tensor_leaf<decltype(v)>) return scope.result(v);
+            else return v;
+          },
+          y);
+      scope.write_back();
+      return r;
+    }
+  }
+};
+
+/// `functionalize(f)(x...)` is `f(x...)` by operators none of which writes (`torch.func.functionalize`): what `f` writes into values that it made becomes new values, through views; what it
+/// writes into its arguments is written by one `copy_` each when it has returned. Traced, the graph has no other in-place operator. Views stay views. Writing into captured tensors, into
+/// arguments that share memory, or by an operator without functional form is refused (`transform_error`, `missing_rule`); then arguments are as they were. Static values are passed
+/// to `f` as they are. FN-1 to FN-13, FN-36, FN-39, FN-40.
+template <class F>
+constexpr auto functionalize(F const& f) {
+  return functionalize_function<F>{f};
+}
+
+} // namespace varve

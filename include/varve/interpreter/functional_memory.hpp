@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <memory>
+#include <vector>
+#include <varve/interpreter/grad_mode.hpp>
+#include <varve/op/clone.hpp>
+#include <varve/op/view_inverse.hpp>
+#include <varve/value/seen_state.hpp>
+
+/// @file
+/// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads (FN-1 to FN-8).
+namespace varve::detail {
+
+/// One step from a value to a view of it, behind the steps before: a chain from the memory that both show (FN-3, FN-4).
+struct view_step {
+  std::shared_ptr<view_step const> before;
+  op_table const* op;
+  attributes at;
+  meta of, shows;
+};
+using view_chain = std::shared_ptr<view_step const>;
+
+/// Of one `functionalize` at work: memory is numbered, so that a function of a higher-order operator is told what was there before it.
+struct functional_run {
+  std::uint64_t layer = 0;
+  std::uint64_t made = 0;
+  /// Memory made before this number is only read.
+  std::uint64_t writable_from = 0;
+  bool ended = false;
+};
+
+/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions: mapped ones stand in front.
+inline layout layout_at_bottom(tensor const& t) {
+  tensor const* m = &t;
+  while (m->is_wrapped() && !m->state()) m = &m->inner();
+  layout const l = m->state() ? m->state()->shown : m->where();
+  int const mapped = l.sizes.n - t.dim();
+  return mapped ? layout{l.sizes.sub(mapped, l.sizes.n), l.strides.sub(mapped, l.strides.n), l.offset, true} : l;
+}
+
+/// Calls operators on tensors for the inverses of views.
+template <class T>
+struct tensor_writer {
+  template <class Tag, int Facts, class... X>
+  T emit(attributes const& at, meta const&, X const&... x) const {
+    return boxed_op{registered_table<Tag, Facts>(), &at}(boxed_args(x...));
+  }
+  static meta meta_of(T const& t) { return varve::meta_of(t); }
+  static T ones(meta const& m) {
+    return [](auto const& sizes, auto type) { return varve::full(sizes, 1, type); }(m.sizes, m.type);
+  }
+};
+
+/// What aliases share (FN-2).
+template <class T>
+struct functional_memory {
+  struct update {
+    T value;
+    view_chain at;
+  };
+  std::shared_ptr<functional_run> run;
+  T base;
+  bool row_major;
+  std::uint64_t number;
+  /// Were operators recorded below when it was made, or written into?
+  bool recorded;
+  std::uint64_t generation = 0; // one for each write
+  char const* returned_by = nullptr; // the function that returned it in the memory of an operand
+  std::vector<update> pending{};
+
+  functional_memory(std::shared_ptr<functional_run> r, T const& t) : run(std::move(r)), base(t), row_major(layout_at_bottom(t).contiguous()), number(run->made++), recorded(this_thread_state.grad_mode) {}
+
+  bool is_writable() const { return number >= run->writable_from; }
+  /// A write: done when it is read (FN-5).
+  void commit(T const& value, view_chain const& at) {
+    pending.push_back({value, at});
+    ++generation;
+    recorded = recorded || this_thread_state.grad_mode;
+  }
+  /// The value with all writes, which lie behind it from now on (FN-6). A function of a higher-order operator, that may be traced apart, leaves it as it was.
+  T applied() {
+    T b = base;
+    for (update const& u : pending) b = u.at ? put_through(b, u) : u.value;
+    if (row_major && !layout_at_bottom(b).contiguous()) b = clone(b);
+    if (is_writable()) {
+      base = b;
+      pending.clear();
+    }
+    return b;
+  }
+  /// A view of a value.
+  static T shown(T const& b, view_step const* at) {
+    return at ? boxed_op{at->op, &at->at}(boxed_args(shown(b, at->before.get()))) : b;
+  }
+
+private:
+  static T put_through(T const& b, update const& u) {
+    std::vector<view_step const*> steps;
+    for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
+    std::vector<T> before{b}; // each step
+    auto const value_before = [&](std::size_t k) {
+      while (before.size() <= k) {
+        view_step const& s = *steps[before.size() - 1];
+        before.push_back(boxed_op{s.op, &s.at}(boxed_args(before.back())));
+      }
+      return before[k];
+    };
+    T v = u.value;
+    tensor_writer<T> w;
+    for (std::size_t k = steps.size(); k-- > 0;) v = put_back(w, {steps[k]->op->handle(), steps[k]->at, steps[k]->of, steps[k]->shows}, [&] { return value_before(k); }, v);
+    return v;
+  }
+};
+
+/// Takes the transforms away that see more than a given one sees: the stack as it is below that. One that is off its stack has nothing above it; one that has ended was where later ones are.
+class below_run {
+public:
+  explicit below_run(functional_run const& run) : saved_(this_thread_state.transforms.top) {
+    layer* l = saved_;
+    while (l && (run.ended ? l->id > run.layer : l->id != run.layer)) l = l->below;
+    if (l && l->id == run.layer) l = l->below;
+    else if (!run.ended) l = saved_;
+    set_top(this_thread_state.transforms, l);
+  }
+  below_run(below_run const&) = delete;
+  below_run& operator=(below_run const&) = delete;
+  ~below_run() { set_top(this_thread_state.transforms, saved_); }
+
+private:
+  layer* saved_;
+};
+
+/// One alias (FN-1): the memory that it shows, and through which views.
+template <class T>
+struct functional_alias final : seen_state {
+  std::shared_ptr<functional_memory<T>> memory;
+  view_chain at;
+  std::uint64_t generation;
+
+  functional_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l) : memory(std::move(m)), at(std::move(a)), generation(memory->generation) { shown = l; }
+  static functional_alias& of(tensor const& t) { return *static_cast<functional_alias*>(t.state()); }
+
+  /// Regenerated by replaying its views when something was written since (FN-6, FN-7); nothing is done otherwise (FN-10).
+  tensor current(tensor const& t) override {
+    if (generation == memory->generation) return t.inner();
+    below_run const lower(*memory->run);
+    set_grad_enabled const as_written(memory->recorded);
+    T const now = functional_memory<T>::shown(memory->applied(), at.get());
+    if (!memory->is_writable()) return now;
+    generation = memory->generation;
+    t.set_inner(now);
+    return now;
+  }
+};
+
+} // namespace varve::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/table.hpp>
+#include <varve/op/as_strided.hpp>
+#include <varve/op/cat.hpp>
+#include <varve/op/detach.hpp>
+#include <varve/op/expand.hpp>
+#include <varve/op/permute.hpp>
+#include <varve/op/slice.hpp>
+#include <varve/op/where.hpp>
+
+/// @file
+/// The inverse of each view: what makes writing into a view an operator on the value behind it (FN-12). One text for graphs and for tensors: a writer `w` says how operators are called,
+/// `w.emit<Tag, facts>(attributes, result, operands...)`, what is known of a value, `w.meta_of(v)`, and makes `w.ones(meta)`.
+namespace varve::detail {
+
+/// One call of a view: the operator, its attributes, dtype and shape of what it is a view of, and of what it shows.
+struct view_call {
+  op_handle const* op;
+  attributes const& at;
+  meta const& of;
+  meta const& shows;
+  template <class Tag>
+  constexpr bool is() const {
+    return op == &handle<Tag>;
+  }
+};
+/// Is the operator one whose inverse is known?
+constexpr bool is_invertible_view(op_handle const* op) {
+  return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> || op == &handle<as_strided_t> || op == &handle<detach_t>;
+}
+
+template <class W, class Base>
+constexpr auto piece_of_base(W& w, view_call const& view, int axis, index_t from, index_t to, Base const& base) {
+  meta m = view.of;
+  m.sizes[axis] = to - from;
+  return w.template emit<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
+}
+template <class W, class V>
+constexpr V beside(W& w, int axis, index_t size, V const& first, V const& second, meta m) {
+  m.sizes[axis] = size;
+  return w.template emit<cat_t, 1>(attributes(dims{axis}), m, first, second);
+}
+/// A slice with a step: chosen by a mask, which is the same put at the slice of zeros.
+template <class W, class Base, class V>
+constexpr V put_among(W& w, view_call const& view, Base const& base, V const& v) {
+  meta const part = w.meta_of(v), mask{dtype::bool_, view.of.sizes};
+  attributes const where(view.of.sizes, view.at[0]);
+  V const there = w.template emit<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask, w.template emit<slice_backward_t, 2>(where, view.of, w.ones(part)));
+  V const wide = w.template emit<slice_backward_t, 2>(where, view.of, v);
+  return w.template emit<where_t, 0>(no_attributes, view.of, there, wide, base());
+}
+template <class W, class Base, class V>
+constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
+  dims const& r = view.at[0];
+  int const axis = static_cast<int>(r[0]);
+  index_t const size = view.of.sizes[axis], parts = slice_count(r);
+  if (parts == 0) return base();
+  if (parts == size) return v;
+  if (r[3] != 1 && parts > 1) return put_among(w, view, base, v);
+  index_t const last = r[1] + 1 + (parts - 1) * r[3];
+  if (r[1] > 0) v = beside(w, axis, last, piece_of_base(w, view, axis, 0, r[1], base), v, view.of);
+  if (last < size) v = beside(w, axis, size, v, piece_of_base(w, view, axis, last, size, base), view.of);
+  return v;
+}
+/// The value behind a view, `base()` before, when the view shows `v`.
+template <class W, class Base, class V>
+constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) {
+  meta const& m = view.of;
+  if (view.is<detach_t>()) return v;
+  if (view.is<reshape_t>()) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (view.is<permute_t>()) return w.template emit<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
+  if (view.is<as_strided_t>()) return w.template emit<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
+  if (view.is<expand_t>() && numel(view.shows.sizes) == numel(m.sizes)) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (!view.is<slice_t>()) refuse::argument_is_invalid("functionalize", "an expanded value repeats its elements and cannot be written into; clone it first");
+  return put_slice(w, view, base, v);
+}
+
+} // namespace varve::detail
