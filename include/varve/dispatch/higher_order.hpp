@@ -186,9 +186,7 @@ private:
 
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
-boxed_args boxed_hop::operator()(boxed_args const& x) const {
-  return op->call(*this, x);
-}
+boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
 
 namespace detail {
 /// Puts a layer back on its stack around a function that it handed down, as it stood before.
