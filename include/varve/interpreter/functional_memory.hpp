@@ -29,15 +29,6 @@ struct functional_run {
   bool ended = false;
 };
 
-/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions: mapped ones stand in front.
-inline layout layout_at_bottom(tensor const& t) {
-  tensor const* m = &t;
-  while (m->is_wrapped() && !m->state()) m = &m->inner();
-  layout const l = m->state() ? m->state()->shown : m->where();
-  int const mapped = l.sizes.n - t.dim();
-  return mapped ? layout{l.sizes.sub(mapped, l.sizes.n), l.strides.sub(mapped, l.strides.n), l.offset, true} : l;
-}
-
 /// Calls operators on tensors for the inverses of views.
 template <class T>
 struct tensor_writer {
@@ -68,7 +59,7 @@ struct functional_memory {
   char const* returned_by = nullptr; // the function that returned it in the memory of an operand
   std::vector<update> pending{};
 
-  functional_memory(std::shared_ptr<functional_run> r, T const& t) : run(std::move(r)), base(t), row_major(layout_at_bottom(t).contiguous()), number(run->made++), recorded(this_thread_state.grad_mode) {}
+  functional_memory(std::shared_ptr<functional_run> r, T const& t) : run(std::move(r)), base(t), row_major(memory_layout(t).contiguous()), number(run->made++), recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
   /// A write: done when it is read (FN-5).
@@ -81,7 +72,7 @@ struct functional_memory {
   T applied() {
     T b = base;
     for (update const& u : pending) b = u.at ? put_through(b, u) : u.value;
-    if (row_major && !layout_at_bottom(b).contiguous()) b = clone(b);
+    if (row_major && !memory_layout(b).contiguous()) b = clone(b);
     if (is_writable()) {
       base = b;
       pending.clear();

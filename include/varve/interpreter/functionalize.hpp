@@ -31,7 +31,7 @@ struct functionalize_interpreter : dynamic_level {
   /// A value with memory of its own.
   tensor wrap(T const& y) const {
     run->layer = self->id;
-    return seen(y, std::make_shared<memory>(run, y), nullptr, detail::layout_at_bottom(y), {});
+    return seen(y, std::make_shared<memory>(run, y), nullptr, detail::memory_layout(y), {});
   }
   boxed_args wrap(boxed_args const& y) const {
     return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);

@@ -88,7 +88,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
   return true;
 }
 /// The rules of an operator that writes what another computes.
-template <class Functional>
+template <class Tag, class Functional>
 struct mutation {
   using F = rules<Functional>;
   using functional = Functional;
@@ -116,7 +116,7 @@ struct mutation {
   static tensor make(attributes const&, tensor const& x, Y const&... y) {
     meta const in[] = {meta_of(x), meta_of(y)...};
     meta const m = F::shape({}, in, arity);
-    check_in_place(Functional::op_name, x, x.strides(), m.sizes, m.type);
+    check_in_place(Tag::op_name, x, x.strides(), m.sizes, m.type);
     tensor const* const operands[] = {&x, &y...};
     return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
   }
@@ -158,33 +158,33 @@ struct rules<copy__t> {
   }
 };
 template <>
-struct rules<add__t> : detail::mutation<add_t> {};
+struct rules<add__t> : detail::mutation<add__t, add_t> {};
 template <>
-struct rules<sub__t> : detail::mutation<sub_t> {};
+struct rules<sub__t> : detail::mutation<sub__t, sub_t> {};
 template <>
-struct rules<mul__t> : detail::mutation<mul_t> {};
+struct rules<mul__t> : detail::mutation<mul__t, mul_t> {};
 template <>
-struct rules<div__t> : detail::mutation<div_t> {};
+struct rules<div__t> : detail::mutation<div__t, div_t> {};
 template <>
-struct rules<neg__t> : detail::mutation<neg_t> {};
+struct rules<neg__t> : detail::mutation<neg__t, neg_t> {};
 template <>
-struct rules<exp__t> : detail::mutation<exp_t> {};
+struct rules<exp__t> : detail::mutation<exp__t, exp_t> {};
 template <>
-struct rules<log__t> : detail::mutation<log_t> {};
+struct rules<log__t> : detail::mutation<log__t, log_t> {};
 template <>
-struct rules<abs__t> : detail::mutation<abs_t> {};
+struct rules<abs__t> : detail::mutation<abs__t, abs_t> {};
 template <>
-struct rules<sin__t> : detail::mutation<sin_t> {};
+struct rules<sin__t> : detail::mutation<sin__t, sin_t> {};
 template <>
-struct rules<cos__t> : detail::mutation<cos_t> {};
+struct rules<cos__t> : detail::mutation<cos__t, cos_t> {};
 template <>
-struct rules<tanh__t> : detail::mutation<tanh_t> {};
+struct rules<tanh__t> : detail::mutation<tanh__t, tanh_t> {};
 template <>
-struct rules<sqrt__t> : detail::mutation<sqrt_t> {};
+struct rules<sqrt__t> : detail::mutation<sqrt__t, sqrt_t> {};
 template <>
-struct rules<sigmoid__t> : detail::mutation<sigmoid_t> {};
+struct rules<sigmoid__t> : detail::mutation<sigmoid__t, sigmoid_t> {};
 template <>
-struct rules<relu__t> : detail::mutation<relu_t> {};
+struct rules<relu__t> : detail::mutation<relu__t, relu_t> {};
 
 /// Every element becomes one number.
 inline constexpr struct fill__t {

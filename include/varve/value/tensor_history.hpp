@@ -80,4 +80,15 @@ inline void tensor::take_memory_of(tensor const& y) const {
   if (b->base.defined()) b->base = tensor();
   if (!inside) detail::drop_storage(old);
 }
+
+namespace detail {
+/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions: mapped ones stand in front.
+inline layout memory_layout(tensor const& t) {
+  tensor const* m = &t;
+  while (m->is_wrapped() && !m->state()) m = &m->inner();
+  layout const l = m->state() ? m->state()->shown : m->where();
+  int const mapped = l.sizes.n - t.dim();
+  return mapped ? layout{l.sizes.sub(mapped, l.sizes.n), l.strides.sub(mapped, l.strides.n), l.offset, true} : l;
+}
+} // namespace detail
 } // namespace varve
