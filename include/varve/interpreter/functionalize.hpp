@@ -107,7 +107,7 @@ private:
     alias const& of = alias::of(x);
     tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false), shown = op.table->meta(*op.at, boxed_args(shadow));
     if (!shown.shares_storage(shadow)) return wrap(y.shares_storage(plain) ? T(clone(y)) : y);
-    return seen(y, of.memory, std::make_shared<detail::view_step const>(of.at, op.table, *op.at, meta_of(plain), meta_of(y)), shown.where(), x);
+    return seen(y, of.memory, std::make_shared<detail::view_step const>(detail::view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}), shown.where(), x);
   }
   void check_writable(boxed_op const& op, alias const& of) const {
     if (!of.memory->is_writable()) refuse_write_of_capture(op.name());
