@@ -2,6 +2,7 @@
 // The mode stacks: PyTorch's scenarios of test_python_dispatch.py, by number.
 #include "../sample/value.hpp"
 
+#include <thread>
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -270,6 +271,52 @@ TEST_CASE("modes: pre-dispatch modes stand above transforms", "[dispatch][mode]"
   vv::mode_guard const b{m};
   (void)vv::vmap([](auto const& v) { return v * v; })(x);
   CHECK(l == names{"pre mul", "mode mul"});
+}
+
+TEST_CASE("modes: the infra slots of the pre-dispatch stack", "[dispatch][mode]") { // MD-18
+  names l;
+  writing user(l, "user "), functional(l, "functional "), proxy(l, "proxy "), schema(l, "schema "), below(l, "below ");
+  tensor const x = from({1, 2}, {2});
+  using vv::infra_mode;
+  {
+    vv::pre_dispatch_infra_guard const a{infra_mode::proxy, proxy};
+    vv::pre_dispatch_infra_guard const b{infra_mode::functional, functional};
+    vv::pre_dispatch_guard const c{user};
+    vv::infra_mode_guard const d{infra_mode::fake, below};
+    (void)vv::grad([](auto const& v) { return vv::sum(v); })(x);
+    CHECK(l.size() >= 4);
+    CHECK(std::vector(l.begin(), l.begin() + 4) == names{"user sum", "functional sum", "proxy sum", "below sum"});
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::proxy, user), ContainsText("proxy slot of the pre-dispatch stack is taken"));
+    CHECK_THROWS_WITH(vv::infra_mode_guard(infra_mode::proxy, user), ContainsText("proxy slot is taken") && ContainsText("other stack"));
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::schema_check, schema), ContainsText("schema check slot cannot be taken beside"));
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::fake, user), ContainsText("fake slot is one of the mode stack"));
+    CHECK_THROWS_WITH(vv::infra_mode_guard(infra_mode::schema_check, schema), ContainsText("pre-dispatch"));
+    l.clear();
+    {
+      vv::disable_modes const off; // MD-19
+      (void)(x + x);
+      CHECK(l.empty());
+    }
+    vv::thread_snapshot const all;
+    std::thread([&] {
+      vv::restored const here(all);
+      (void)(x + x);
+    }).join();
+    CHECK(l == names{"user add", "functional add", "proxy add", "below add"});
+    l.clear();
+  }
+  (void)(x + x);
+  CHECK(l.empty());
+  {
+    vv::infra_mode_guard const a{infra_mode::functional, functional};
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::functional, user), ContainsText("other stack"));
+    vv::pre_dispatch_infra_guard const b{infra_mode::schema_check, schema};
+    CHECK_THROWS_WITH(vv::pre_dispatch_infra_guard(infra_mode::proxy, proxy), ContainsText("cannot be taken beside"));
+    vv::pre_dispatch_guard const c{user}; // a user's may
+    (void)(x + x);
+    CHECK(l == names{"user add", "schema add", "functional add"});
+  }
+  CHECK(vv::this_thread_state.quiet());
 }
 
 TEST_CASE("modes: a type for every operator of the thread", "[dispatch][mode]") { // MD-S01, MD-S02, MD-S04

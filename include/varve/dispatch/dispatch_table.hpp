@@ -61,7 +61,7 @@ tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_ar
 tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-template <layer_stack thread_state::* Stack>
+template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 /// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories of views that were written into. Null until the
@@ -95,8 +95,8 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
-  place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
-  place(t, dispatch_key::function_mode, {&call_stack<&thread_state::functions>});
+  place(t, dispatch_key::pre_dispatch, {&call_stack<dispatch_key::pre_dispatch>});
+  place(t, dispatch_key::function_mode, {&call_stack<dispatch_key::function_mode>});
   return t;
 }
 /// The table of operators nobody registered anything for.

@@ -259,7 +259,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     dispatch_key const k = keys.highest();
     if (k == dispatch_key::undefined) refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
     layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
-                               : k == dispatch_key::pre_dispatch  ? &s.pre_dispatch
+                               : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
     if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(op, *stack, x);

@@ -115,12 +115,12 @@ VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_s
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
-template <layer_stack thread_state::* Stack>
+template <dispatch_key Key>
 VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  layer_stack& stack = s.*Stack;
-  if (!stack.top) return redispatch(op, keys.below(stack.key), x);
-  popped const p(stack);
+  layer_stack* const stack = Key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() : &s.functions;
+  if (!stack || !stack->top) return redispatch(op, keys.below(Key), x);
+  popped const p(*stack);
   tensor y = p.top().process(p.top(), op, x);
   return y.defined() ? y : op(x);
 }

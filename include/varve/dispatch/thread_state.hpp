@@ -72,8 +72,14 @@ protected:
   ~saved_hooks_scope() = default;
 };
 
-/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
-enum class infra_mode : unsigned char { functional, proxy, fake };
+/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5). `fake` has its place among the modes,
+/// `schema_check` among the pre-dispatch modes, the other two in one of both (MD-18).
+enum class infra_mode : unsigned char { functional, proxy, fake, schema_check };
+constexpr char const* name(infra_mode m) {
+  constexpr char const* names[] = {"functional", "proxy", "fake", "schema check"};
+  return names[static_cast<int>(m)];
+}
+inline constexpr int infra_modes = 4;
 
 /// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
 struct thread_state {
@@ -82,9 +88,10 @@ struct thread_state {
   layer_stack transforms{nullptr, dispatch_key::transform};
   /// Modes switched on by `mode_guard`, last first; below them the infra slots.
   layer_stack modes{nullptr, dispatch_key::dispatch_mode};
-  layer_stack infra[3]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
+  layer_stack infra[infra_modes]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
   /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
   layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
+  layer_stack pre_infra[infra_modes]{{nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}};
   layer_stack functions{nullptr, dispatch_key::function_mode};
   /// An `enable_mode` is on: it refuses a second one (MD-1).
   bool single_mode = false;
@@ -103,9 +110,14 @@ struct thread_state {
 
   bool quiet() const { return !(included.bits | excluded.bits); }
   /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
-  layer_stack* next_mode() {
-    if (modes.top) return &modes;
-    for (layer_stack& slot : infra)
+  layer_stack* next_mode() { return next(modes, infra); }
+  /// ... of the pre-dispatch modes.
+  layer_stack* next_pre_dispatch() { return next(pre_dispatch, pre_infra); }
+
+private:
+  static layer_stack* next(layer_stack& users, layer_stack (&slots)[infra_modes]) {
+    if (users.top) return &users;
+    for (layer_stack& slot : slots)
       if (slot.top) return &slot;
     return nullptr;
   }
@@ -141,7 +153,7 @@ VARVE_COLD inline bool is_at_work(std::uint64_t id) {
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
   stack.top = l;
-  bool const any = stack.key == dispatch_key::dispatch_mode ? s.modes.top || s.infra[0].top || s.infra[1].top || s.infra[2].top : l != nullptr;
+  bool const any = stack.key == dispatch_key::dispatch_mode ? s.next_mode() != nullptr : stack.key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() != nullptr : l != nullptr;
   s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
 }
 } // namespace detail

@@ -22,11 +22,20 @@ struct mode_layer : layer {
       process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
   }
 };
-inline layer_stack& free_slot(infra_mode slot) {
-  layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
-  constexpr char const* names[] = {"functional", "proxy", "fake"};
-  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind + "; end that mode first, or use mode_guard for a user mode").c_str());
-  return s;
+[[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) { throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str()); }
+inline layer_stack& free_slot(infra_mode slot, bool above = false) {
+  thread_state& s = this_thread_state;
+  int const k = static_cast<int>(slot);
+  constexpr int schema_check = static_cast<int>(infra_mode::schema_check);
+  if (slot == (above ? infra_mode::fake : infra_mode::schema_check)) refuse_slot(slot, above ? "is one of the mode stack; use infra_mode_guard" : "is one of the pre-dispatch stack; use pre_dispatch_infra_guard");
+  layer_stack &here = above ? s.pre_infra[k] : s.infra[k], &there = above ? s.infra[k] : s.pre_infra[k];
+  if (here.top)
+    refuse_slot(slot, (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " + here.top->kind + "; end that mode first, or use " + (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode").c_str());
+  if (there.top) refuse_slot(slot, (std::string("is taken by ") + there.top->kind + " on the other stack; an infra mode is either above transforms or below").c_str());
+  if (above)
+    for (int other = 0; other < infra_modes; ++other)
+      if (s.pre_infra[other].top && (k == schema_check || other == schema_check)) refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind + ": the schema check is the only pre-dispatch infra mode, or not there").c_str());
+  return here;
 }
 } // namespace detail
 
@@ -67,6 +76,15 @@ struct pre_dispatch_guard : mode_guard<M> {
 template <class M>
 pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
 
+/// ... in an infra slot there, after all user modes: the functional one is asked before the proxy; the schema check is there alone. What is taken here cannot be in the mode stack too
+/// (`dispatch_error`). MD-18.
+template <class M>
+struct pre_dispatch_infra_guard : mode_guard<M> {
+  pre_dispatch_infra_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot, true)) {}
+};
+template <class M>
+pre_dispatch_infra_guard(infra_mode, M&) -> pre_dispatch_infra_guard<M>;
+
 /// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
 template <class M>
 struct function_mode_guard : mode_guard<M> {
@@ -78,7 +96,11 @@ function_mode_guard(M&) -> function_mode_guard<M>;
 /// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
 class disable_modes {
   emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
-  emptied infra_[3]{emptied(this_thread_state.infra[0]), emptied(this_thread_state.infra[1]), emptied(this_thread_state.infra[2])};
+  struct emptied_slots {
+    explicit emptied_slots(layer_stack (&s)[infra_modes]) : functional(s[0]), proxy(s[1]), fake(s[2]), schema_check(s[3]) {}
+    emptied functional, proxy, fake, schema_check;
+  };
+  emptied_slots infra_{this_thread_state.infra}, pre_infra_{this_thread_state.pre_infra};
 };
 
 /// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
@@ -86,7 +108,7 @@ template <class L = layer const> // a template only to cost nothing unless used
 std::vector<L*> current_modes() {
   std::vector<L*> r;
   thread_state const& s = this_thread_state;
-  for (int k = 2; k >= 0; --k)
+  for (int k = infra_modes - 1; k >= 0; --k)
     if (s.infra[k].top) r.push_back(s.infra[k].top);
   std::size_t const infra = r.size();
   for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
