@@ -19,7 +19,7 @@ struct boxed_loop : boxed_scan {
 template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_loop_operator() : higher_order_operator(Tag::op_name) {
+  boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
     shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
