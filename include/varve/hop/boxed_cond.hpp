@@ -83,7 +83,8 @@ private:
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size())), x);
     };
     impl<decltype(f), layer&>(kind, f);
   }

@@ -90,7 +90,10 @@ private:
   };
   template <class R>
   void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) { return r(*static_cast<dynamic_level*>(l.object), boxed_scan::of(c, &l), x); };
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_scan::of(c, &l), x), x);
+    };
     impl<decltype(f), layer&>(kind, f);
   }
 };
