@@ -27,6 +27,7 @@
 #include <varve/graph/linearize.hpp>
 #include <varve/graph/make_fx.hpp>
 #include <varve/graph/print.hpp>
+#include <varve/graph/schema.hpp>
 #include <varve/graph/table_driven.hpp>
 #include <varve/graph/trace.hpp>
 #include <varve/graph/verify.hpp>

@@ -268,6 +268,66 @@ TEST_CASE("level: what an operator made there may be written into with values of
   CHECK(thread_is_clean());
 }
 
+namespace {
+struct doubled : vv::function<doubled> {
+  static constexpr bool generate_vmap_rule = true;
+  static tensor forward(tensor const& x) { return x * 2; }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+  static auto backward(auto&, tensor const& g) { return g * 2; }
+  static auto jvp(auto&, tensor const& t) { return t * 2; }
+};
+/// One that gives back what it captured.
+tensor const* held = nullptr;
+struct returns_held : vv::function<returns_held> {
+  static tensor forward(tensor const&) { return *held; }
+  static auto setup_context(auto ctx, auto const&, auto const&) { return ctx; }
+};
+} // namespace
+
+TEST_CASE("level: what higher-order operators and custom functions make of constants there may be written into as well", "[autograd][view][transform][hop]") { // FS-7
+  tensor const x = vec({1, -2, 3}), c = vec({5, 5, 5}), rows = vv::stack(std::vector<tensor>{c, c}, 0);
+  auto const running = [](tensor const& s, tensor const& r) { return std::pair(s + r, s * r); };
+  std::function<tensor()> const made[] = {
+      [&] { return doubled::apply(c); },
+      [&] { return vv::scan(running, c, rows).first; },
+      [&] { return vv::sum(vv::scan(running, c, rows).second, 0); },
+      [&] { return vv::sum(vv::map([](tensor const& r) { return r * 2; }, rows), 0); },
+      [&] { return vv::while_loop([](tensor const& s) { return vv::sum(s) < 100; }, [](tensor const& s) { return s * 2; }, c); },
+      [&] { return vv::vmap([](tensor const& r) { return doubled::apply(r); })(c); },
+      [&] { return vv::grad([&](tensor const& v) { return vv::sum(v * doubled::apply(c)); })(c); },
+  };
+  for (auto const& make : made) {
+    auto const f = [&](tensor const& v) {
+      tensor const b = make();
+      vv::mul_(b, v);
+      return vv::sum(b * v);
+    };
+    tensor const k = make();
+    list const slope = elements(k * x * 2), outer = elements(k * 2);
+    CHECK(elements(vv::grad(f)(x)) == slope);
+    CHECK(elements(vv::jvp(f, std::tuple(x), std::tuple(vec({1, 0, 0}))).second) == list{slope[0]});
+    CHECK(elements(vv::grad([&](tensor const& w) { return vv::sum(vv::grad(f)(w)); })(x)) == outer);
+    CHECK(elements(vv::grad([&](tensor const& v) {
+            vv::no_grad const off;
+            tensor const b = make();
+            vv::enable_grad const on;
+            return vv::sum(vv::mul_(b, v));
+          })(x)) == elements(k));
+    // Of the inner level only: the outer one sees what it made before.
+    CHECK_THROWS_AS(vv::grad([&](tensor const& w) {
+      tensor const b = make();
+      return vv::sum(vv::grad([&](tensor const& v) { return vv::sum(vv::mul_(b, v)); })(w));
+    })(x), vv::transform_error);
+  }
+  // What is captured is no result, though it comes out as one.
+  held = &c;
+  CHECK_THROWS_AS(vv::grad([&](tensor const& v) { return vv::sum(vv::add_(returns_held::apply(rows), v)); })(x), vv::transform_error);
+  auto const ends_with_it = [&](tensor const& v) { return vv::sum(vv::add_(vv::scan([&](tensor const&, tensor const& r) { return std::pair(c, r); }, c + 1, rows).first, v)); };
+  CHECK(elements(vv::grad(ends_with_it)(x)) == list{1, 1, 1}); // of a copy
+  CHECK(elements(c) == list{5, 5, 5});
+  CHECK(thread_is_clean());
+}
+
 TEST_CASE("level: views are written into in inference mode as outside of it", "[autograd][view][transform]") { // AG-20
   tensor const x = vec({1, 2, 3}), t = vec({1, 1, 1});
   auto const into_view = [](tensor const& v) {

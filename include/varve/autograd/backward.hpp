@@ -23,12 +23,13 @@ level_seen_again graph_level_of(Targets const& outputs) {
 }
 
 /// Cotangents of the roots: as given, or one for a single element (AG-1).
-template <class Run, class Targets, class T>
-void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients, char const* who) {
+template <class Run, class Targets, class Gradients>
+void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char const* who) {
+  using T = typename Gradients::value_type;
   if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
   for (std::size_t k = 0; k < roots.size(); ++k) {
     auto const& root = roots[k];
-    T const y = root.value;
+    T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
     if (!root.at && y.defined() && y.requires_grad())
       throw transform_error((std::string("varve: ") + who + ": an output was recorded below the transform through which it is seen, mapped or with a tangent; use grad or vjp, or ask outside of the transform").c_str());
@@ -41,7 +42,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
     }
-    run.seed(root.at, g);
+    run.seed(root.at, static_cast<T&&>(g));
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
@@ -82,31 +83,43 @@ struct options {
 /// What `grad` gives for inputs the outputs do not depend on.
 enum class unused { error, undefined, zeros };
 
-/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
-/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
-/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
-template <class T = tensor>
-void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
-  detail::refuse_backward_inside_transform("backward");
-  detail::backward_run<> run(o.retain_graph || o.create_graph);
+} // namespace autograd
+
+namespace detail {
+/// `autograd::backward` on lists of any kind.
+template <class T, class Targets, class Gradients, class Inputs>
+void run_backward(Targets const& roots, Gradients const& gradients, autograd::options o, Inputs const& inputs) {
+  refuse_backward_inside_transform("backward");
+  backward_run<> run(o.retain_graph || o.create_graph);
   set_grad_enabled const recorded(o.create_graph);
-  detail::seed_roots(run, roots, gradients, "backward");
+  seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
-    if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
-    if (!detail::leaf_of(x)) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
-    run.capture(detail::gradient_edge_of(x));
+    if (!x.requires_grad()) refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!leaf_of(x)) refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
+    run.capture(gradient_edge_of(x));
   }
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
-    auto* const leaf = detail::leaf_of(inputs[k]);
+    auto* const leaf = leaf_of(inputs[k]);
     bool again = false;
-    for (std::size_t i = 0; i < k; ++i) again = again || detail::leaf_of(inputs[i]) == leaf;
+    for (std::size_t i = 0; i < k; ++i) again = again || leaf_of(inputs[i]) == leaf;
     if (!g.defined() || again) continue;
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
   }
+}
+} // namespace detail
+
+namespace autograd {
+
+/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
+/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
+/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
+template <class T = tensor>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
+  detail::run_backward<T>(roots, gradients, o, inputs);
 }
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
@@ -175,7 +188,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
 
 template <class T>
 void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
-  autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
+  detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient}, {retain_graph, create_graph}, std::array<T, 0>{});
 }
 inline tensor tensor::grad() const {
   edge const& e = detail::where_recorded(*this).history();

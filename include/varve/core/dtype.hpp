@@ -14,11 +14,11 @@ constexpr char const* name(dtype t) {
   constexpr char const* names[] = {"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
   return names[static_cast<int>(t)];
 }
-/// Bytes of one element.
-constexpr int itemsize(dtype t) {
-  constexpr int sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16};
-  return sizes[static_cast<int>(t)];
+namespace detail {
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16}; // here: in the function it would be copied at each call
 }
+/// Bytes of one element.
+constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
 /// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its category is higher.
 constexpr int category(dtype t) { return t == dtype::bool_ ? 0 : t <= dtype::int64 ? 1 : t <= dtype::float64 ? 2 : 3; }
 constexpr bool is_floating(dtype t) { return category(t) == 2; }

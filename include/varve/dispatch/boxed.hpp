@@ -19,6 +19,15 @@ public:
       (push_back(static_cast<X&&>(x)), ...);
     }
   }
+  /// So many undefined tensors.
+  explicit boxed_args(int n) {
+    if (n > in_place) [[unlikely]] {
+      while (size_ < n) push_back(tensor());
+      return;
+    }
+    std::memset(place_, 0, sizeof place_); // a tensor is one pointer
+    size_ = n;
+  }
   boxed_args(boxed_args const& o) {
     for (auto const& t : o) push_back(t);
   }
@@ -41,6 +50,11 @@ public:
     new (data_ + size_++) tensor(static_cast<tensor&&>(t));
   }
   int size() const { return size_; }
+  /// Puts what `make()` gives into the place of an undefined tensor.
+  template <class F>
+  VARVE_INLINE void fill(int i, F const& make) {
+    new (data_ + i) tensor(make());
+  }
   tensor const& operator[](int i) const { return data_[i]; }
   tensor& operator[](int i) { return data_[i]; }
   tensor const* begin() const { return data_; }

@@ -6,6 +6,14 @@
 
 namespace varve {
 
+/// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the name, lists without their lengths, as
+/// `(GraphModule f, Tensor[] xs, Tensor[] more) -> Tensor[]`. `lengths` tells those of the lists of a call from its attributes; the list behind them takes what is left.
+/// An empty text says that no operand is written into, and no more (HO-18).
+struct hop_signature {
+  char const* text = "";
+  dims (*lengths)(attributes const& at) = nullptr;
+};
+
 /// One operator as data usable in constant expressions: what graph nodes point to. Its address is its identity.
 /// The lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans are 0 and 1.
 struct op_handle {
@@ -21,6 +29,8 @@ struct op_handle {
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
   /// Of an in-place operator: the one that computes what it writes.
   op_handle const* (*functional)() = nullptr;
+  /// Of a higher-order operator.
+  hop_signature signature{};
 };
 
 namespace detail {

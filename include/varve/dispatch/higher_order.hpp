@@ -37,7 +37,8 @@ struct boxed_hop {
 /// grows in front. The operator must outlive its calls. (What is a template without need costs nothing unless used.)
 class higher_order_operator {
 public:
-  explicit higher_order_operator(char const* name) : name_(name) {
+  /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes into operands.
+  explicit higher_order_operator(char const* name, hop_signature const& s = {}) : name_(name), signature_(s), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
     detail::spin_lock::held const on(all.lock);
     next_ = all.first;
@@ -63,6 +64,7 @@ public:
   }
 
   char const* name() const { return name_; }
+  hop_signature const& signature() const { return signature_; }
   /// Null when there is none of that name.
   static higher_order_operator* find(char const* name) {
     operators& all = list();
@@ -178,7 +180,8 @@ private:
   boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
 
   char const* name_;
-  bool written_ = false;
+  hop_signature signature_;
+  bool written_;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // of those who add rules
   std::atomic<rule*> rules_{nullptr};
@@ -187,28 +190,6 @@ private:
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
 boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
-
-namespace detail {
-/// Puts a layer back on its stack around a function that it handed down, as it stood before.
-class reentered {
-public:
-  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
-    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
-    set_top(stack_, &l);
-  }
-  reentered(reentered const&) = delete;
-  reentered& operator=(reentered const&) = delete;
-  ~reentered() {
-    if (layer_.below != below_) layer_.below = below_;
-    set_top(stack_, top_);
-  }
-
-private:
-  layer_stack& stack_;
-  layer& layer_;
-  layer *top_, *below_;
-};
-} // namespace detail
 
 template <class>
 boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {

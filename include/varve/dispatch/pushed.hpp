@@ -64,4 +64,26 @@ private:
   std::uint64_t entered_ = 0;
 };
 
+namespace detail {
+/// Puts a layer back on its stack around a function that it handed down, as it stood before.
+class reentered {
+public:
+  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
+    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
+    set_top(stack_, &l);
+  }
+  reentered(reentered const&) = delete;
+  reentered& operator=(reentered const&) = delete;
+  ~reentered() {
+    if (layer_.below != below_) layer_.below = below_;
+    set_top(stack_, top_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer& layer_;
+  layer *top_, *below_;
+};
+} // namespace detail
+
 } // namespace varve

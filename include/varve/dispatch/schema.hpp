@@ -15,6 +15,7 @@ struct schema_argument {
   bool mutated = false, keyword_only = false;
 
   bool is_tensor() const { return type.rfind("Tensor", 0) == 0; }
+  bool operator==(schema_argument const&) const = default;
 };
 
 /// What an operator takes and gives: `name(arguments) -> results`, as PyTorch writes it.
@@ -22,6 +23,7 @@ struct operator_schema {
   std::string name;
   std::vector<schema_argument> arguments, results;
 
+  bool operator==(operator_schema const&) const = default;
   /// Reads a schema; `value_error` shows what was expected where.
   template <class S = operator_schema>
   static S parse(std::string_view text);

@@ -106,50 +106,57 @@ inline bool repeats_one_element(tensor const& t, tensor const& other) {
     if (s != 0) return false;
   return t.numel() > 0;
 }
-/// A small floating tensor beside one element: it is repeated in a buffer, and the kernel called once. Undefined when that does not fit.
+/// A small floating tensor beside one element: that is repeated in a buffer, and the kernel called once. Undefined when that does not fit.
 template <class = void>
 VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor const* const* x) {
   constexpr index_t most = 512; // bytes
   for (int at = 1; at >= 0; --at) {
     tensor const &one = *x[at], &other = *x[1 - at];
     dtype const t = other.dtype();
+    if (!(t == dtype::float32 || t == dtype::float64) || other.is_number() || !other.is_contiguous() || !repeats_one_element(one, other)) continue;
     index_t const n = other.numel();
     kernel::loop const loop = f.loops[static_cast<int>(t)];
-    if (!(t == dtype::float32 || t == dtype::float64) || n * itemsize(t) > most || other.is_number() || !other.is_contiguous() || !loop || !repeats_one_element(one, other)) continue;
+    if (n * itemsize(t) > most || !loop) continue;
     alignas(64) unsigned char repeated[most];
-    double const v = one.is_number() ? one.item<double>() : t == dtype::float32 ? static_cast<double>(*static_cast<float const*>(one.raw())) : *static_cast<double const*>(one.raw());
-    for (index_t k = 0; k < n; ++k) {
-      if (t == dtype::float32) reinterpret_cast<float*>(repeated)[k] = static_cast<float>(v);
-      else reinterpret_cast<double*>(repeated)[k] = v;
-    }
+    auto const repeat = [&]<class E>(E v) {
+      for (index_t k = 0; k < n; ++k) reinterpret_cast<E*>(repeated)[k] = v;
+    };
+    if (t == dtype::float32) repeat(one.is_number() ? static_cast<float>(one.item<double>()) : *static_cast<float const*>(one.raw(4)));
+    else repeat(one.is_number() ? one.item<double>() : *static_cast<double const*>(one.raw(8)));
     void const* p[2];
     p[at] = repeated;
-    p[1 - at] = other.raw();
+    p[1 - at] = other.raw(itemsize(t));
     tensor out = tensor::empty(other.sizes(), f.comparison ? dtype::bool_ : t);
-    if (n) loop(static_cast<std::size_t>(n), out.raw(), p);
+    if (n) loop(static_cast<std::size_t>(n), out.raw(0), p);
     return out;
   }
   return {};
 }
-/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+/// What is no case for one call of the kernel.
 template <class = void>
-VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
-  tensor const& first = *x[0];
-  dtype const t = first.dtype();
-  dims const& sizes = first.sizes();
-  bool flat = first.is_contiguous() && !f.conditions && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == sizes && !x[k]->is_number();
-  kernel::loop const loop = f.loops[static_cast<int>(t)];
-  if (!flat && f.arity == 2) {
+VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const* const* x) {
+  if (f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
     if (r.defined()) return r;
   }
-  if (!flat || !loop) [[unlikely]]
-    return run_pointwise_general(f, x);
-  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  void const* p[4];
+  return run_pointwise_general(f, x);
+}
+/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
+  dtype const t = x[0]->dtype();
+  dims const& sizes = x[0]->sizes();
   index_t const item = itemsize(t);
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw(item);
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  void const* p[4];
+  bool flat = loop && !f.conditions;
+  for (int k = 0; flat && k < f.arity; ++k) {
+    tensor const& in = *x[k];
+    flat = in.dtype() == t && in.is_contiguous() && !in.is_number() && (k == 0 || in.sizes() == sizes);
+    if (flat) p[k] = in.raw(item);
+  }
+  if (!flat) return run_pointwise_apart<>(f, x);
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
   if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }

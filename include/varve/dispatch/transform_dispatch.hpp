@@ -20,17 +20,19 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
 }
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at
 /// work on another thread: what is done to it here would be missing there.
-VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
-  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    bool const constant = !t.state() && !t.history() && !t.extra().defined() && t.sizes() == t.inner().sizes();
-    if (!constant && working_layers::elsewhere(t.layer()))
+VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t) {
+  tensor const* p = &t;
+  for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
+    bool const constant = !p->state() && !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
+    if (!constant && working_layers::elsewhere(p->layer()))
       throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
-    if (!(t.sizes() == t.inner().sizes()))
+    if (!(p->sizes() == p->inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = t.current();
+    if (p->state()) p->set_inner(p->current()); // what was written into its memory
   }
-  return t;
+  return *p;
 }
+inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
 VARVE_COLD inline bool is_mapped(tensor const& t) {
   return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }

@@ -25,26 +25,7 @@ public:
   template <class... X>
     requires(std::is_same_v<X, tensor> && ...)
   auto operator()(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    std::shared_ptr<version const> v = find(x...);
-    if (!v) {
-      std::optional<Y> traced;
-      v = trace(traced, x...);
-      if (!v->written.empty()) return *traced; // the trace has written already
-    }
-    for (auto const& t : v->captured)
-      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    boxed_args in(x...);
-    for (auto const& t : v->captured) in.push_back(t);
-    for (int at : v->written) // the trace took them for apart, and for row-major
-      for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    boxed_args const y = v->run(in);
-    int k = y.size() - static_cast<int>(v->written.size());
-    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
-    k = 0;
-    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+    return this_thread_state.quiet() ? call(loop::plain_tensor(x)...) : call(x...);
   }
   /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into here (`value_error`): the trace does it.
   template <class... X>
@@ -73,6 +54,29 @@ private:
     std::vector<std::shared_ptr<version const>> all;
   };
 
+  template <class... X>
+  auto call(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    std::shared_ptr<version const> v = find(x...);
+    if (!v) {
+      std::optional<Y> traced;
+      v = trace(traced, x...);
+      if (!v->written.empty()) return *traced; // the trace has written already
+    }
+    for (auto const& t : v->captured)
+      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args in(x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    for (int at : v->written) // the trace took them for apart, and for row-major
+      for (int k = 0; k < in.size(); ++k)
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args const y = v->run(in);
+    int k = y.size() - static_cast<int>(v->written.size());
+    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
+    k = 0;
+    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+  }
   template <class... X>
   static bool fits(version const& v, X const&... x) {
     if (v.arguments.size() != sizeof...(X)) return false;

@@ -122,9 +122,10 @@ public:
     std::vector<void*> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
-      loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
-      if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
-      in.push_back((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw());
+      tensor const& t = loop::plain_tensor(x[k]);
+      loop::check_tensor({"argument", k, arguments()[k]}, t);
+      if (!t.is_contiguous()) kept.push_back(detail::contiguous_copy(t));
+      in.push_back((t.is_contiguous() ? t : kept[kept.size() - 1]).raw());
     }
     for (meta const& m : results()) {
       y.push_back(T::empty(m.sizes, m.type));

@@ -95,7 +95,7 @@ private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, Call const& call) const {
     memory_range taken[sizeof...(K) + 1]{};
-    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))}, std::get<K>(out), call.all, taken)), ...);
+    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))}, plain_tensor(std::get<K>(out)), call.all, taken)), ...);
     call.run(std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
   }

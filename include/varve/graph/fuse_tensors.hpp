@@ -60,6 +60,8 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string
 [[noreturn]] VARVE_COLD inline void refuse_overlap(tensor_role const& r, char const* kind, int number) {
   throw value_error((text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
 }
+/// The tensor whose memory is meant: of a value left behind by a transform what it holds (FS-10).
+VARVE_INLINE tensor const& plain_tensor(tensor const& t) { return t.defined() && t.is_wrapped() ? varve::detail::left_in(this_thread_state.transforms.top, t) : t; }
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
@@ -94,7 +96,8 @@ struct checked_argument {
   static constexpr meta expected = S::info();
   static constexpr tensor_role role{"argument", K, expected};
 
-  explicit checked_argument(tensor const& t) {
+  explicit checked_argument(tensor const& given) {
+    tensor const& t = plain_tensor(given);
     check_tensor(role, t);
     if (!t.is_contiguous()) [[unlikely]]
       copy_ = in_row_major_order(static_cast<element const*>(t.raw()), t.sizes(), t.strides());
@@ -168,7 +171,7 @@ private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, auto const& in) const {
     memory_range taken[sizeof...(K) + 1]{};
-    ((taken[K] = check_target(result_role<P, static_cast<int>(K)>, std::get<K>(out), in, taken)), ...);
+    ((taken[K] = check_target(result_role<P, static_cast<int>(K)>, plain_tensor(std::get<K>(out)), in, taken)), ...);
     run_checked<P>(in, std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
   }
@@ -188,7 +191,7 @@ struct fused_for {
 
   /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any. Results are fresh tensors,
   /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
-  /// `transform_error` for values seen through a transform, `autograd_error` for those that require grad while it is enabled.
+  /// `transform_error` for values seen through a transform that is at work, `autograd_error` for those that require grad while it is enabled.
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");

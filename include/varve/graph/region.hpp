@@ -23,9 +23,17 @@ VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta con
 }
 } // namespace refuse
 
+namespace detail {
+template <class Tag>
+constexpr op_handle make_hop_handle() {
+  op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
+  h.signature = Tag::signature;
+  return h;
+}
+} // namespace detail
 /// The handle of a higher-order operator in graphs.
 template <class Tag>
-inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
+inline constexpr op_handle hop_handle = detail::make_hop_handle<Tag>();
 
 namespace detail {
 /// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.

@@ -69,7 +69,8 @@ struct sized_argument {
   static constexpr meta expected = S::info();
   static constexpr tensor_role role{"argument", K, expected};
 
-  sized_argument(bound_symbols<Names>& symbols, tensor const& t) : sizes_(t.defined() ? t.sizes() : dims{}) {
+  sized_argument(bound_symbols<Names>& symbols, tensor const& given) : sizes_(given.defined() ? given.sizes() : dims{}) {
+    tensor const& t = plain_tensor(given);
     bool const fits = symbols.template fit<sized_argument>(K, sizes_);
     tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
     if (!t.defined() || !fits || t.dtype() != expected.type) [[unlikely]]

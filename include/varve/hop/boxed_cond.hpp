@@ -61,7 +61,7 @@ struct boxed_cond {
 template <class = void>
 class boxed_cond_operator : public higher_order_operator {
 public:
-  boxed_cond_operator() : higher_order_operator(cond_t::op_name) {
+  boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
     using pack = boxed_args;
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) { return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size())); });
     shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::jvp(in, op, p, x); });
@@ -83,7 +83,8 @@ private:
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size())), x);
     };
     impl<decltype(f), layer&>(kind, f);
   }

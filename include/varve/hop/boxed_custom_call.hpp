@@ -91,11 +91,11 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   auto const& in = *static_cast<dynamic_level*>(top->object);
   lowered const off;
   boxed_custom_call<T> const call{f, top};
-  if (!any) return call(x);
+  if (!any) return in.own(call(x), x);
   using rule = rules<typename boxed_custom_call<T>::tag>;
   if (std::strcmp(top->kind, "vmap") == 0) return rule::vmap(in, call, x);
-  if (std::strcmp(top->kind, "jvp") == 0) return rule::jvp(in, call, x);
-  return rule::grad(in, call, x);
+  if (std::strcmp(top->kind, "jvp") == 0) return in.own(rule::jvp(in, call, x), x);
+  return in.own(rule::grad(in, call, x), x);
 }
 template <class>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {

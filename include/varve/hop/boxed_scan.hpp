@@ -19,7 +19,7 @@ struct boxed_loop : boxed_scan {
 template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_loop_operator() : higher_order_operator(Tag::op_name) {
+  boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
     shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
@@ -90,7 +90,10 @@ private:
   };
   template <class R>
   void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) { return r(*static_cast<dynamic_level*>(l.object), boxed_scan::of(c, &l), x); };
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_scan::of(c, &l), x), x);
+    };
     impl<decltype(f), layer&>(kind, f);
   }
 };

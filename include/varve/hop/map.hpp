@@ -8,6 +8,8 @@ namespace varve {
 struct map_t {
   static constexpr auto op_name = "map";
   static constexpr auto backward_name = "MapBackward";
+  static constexpr dims lengths(attributes const& at) { return {at[0][1]}; }
+  static constexpr hop_signature signature{"(GraphModule f, Tensor[] xs, Tensor[] pos_args) -> Tensor[]", &lengths};
 };
 
 /// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries are the sums of the cotangents of `args`, so that it is

@@ -9,6 +9,8 @@ namespace varve {
 struct scan_t {
   static constexpr auto op_name = "scan";
   static constexpr auto backward_name = "ScanBackward";
+  static constexpr dims lengths(attributes const& at) { return {at[0][0], at[0][1]}; }
+  static constexpr hop_signature signature{"(GraphModule combine_fn, Tensor[] init, Tensor[] xs, bool reverse, Tensor[] additional_inputs) -> Tensor[]", &lengths};
 };
 
 /// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`, `map` and, but for its gradient, `while_loop`. Operands:

@@ -8,6 +8,8 @@ namespace varve {
 struct while_loop_t {
   static constexpr auto op_name = "while_loop";
   static constexpr auto backward_name = "WhileLoopBackward";
+  static constexpr dims lengths(attributes const& at) { return {at[0][0]}; }
+  static constexpr hop_signature signature{"(GraphModule cond_fn, GraphModule body_fn, Tensor[] carried_inputs, Tensor[] additional_inputs) -> Tensor[]", &lengths};
 };
 
 /// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and tangents; vmap goes on while any lane does, and lanes that are

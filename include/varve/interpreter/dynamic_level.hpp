@@ -97,6 +97,13 @@ struct dynamic_level {
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
   }
+  /// ... of a higher-order operator or custom function, whose functions may also return what they captured: that others hold.
+  template <class Y>
+  Y own(Y y, boxed_args const& of) const {
+    for (int k = 0; refresh && k < y.size(); ++k)
+      if (y[k].defined() && y[k].is_unique()) make_own(y[k], of);
+    return y;
+  }
 
   boxed_operands open_batched(boxed_args const& x) const {
     boxed_operands o{&x, {}, false, self};

@@ -74,25 +74,33 @@ struct eager_level {
     for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
     return {x, any};
   }
+  template <class Op>
+  static bool records(Op const& op, tensor const& y) {
+    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable && is_floating(y.dtype());
+  }
   template <class I, class Op, class X>
   tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
-    bool const on = this_thread_state.grad_mode && !this_thread_inference;
-    if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
+    if (!t.any || !records(op, y)) {
       if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
       return y;
     }
+    write_down(op, y, t.primal);
+    return y;
+  }
+  /// Makes a call whose result is there the history of that.
+  template <class Op, class X>
+  static void write_down(Op const& op, tensor const& y, X const& x) {
     auto const edge_of = [&](int i) -> edge const* {
-      if (t.primal[i].is_inference()) [[unlikely]]
-        for (int k = 0; k < t.primal.size(); ++k)
-          if (t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
-      edge const& e = detail::eager_history(t.primal[i]);
+      if (x[i].is_inference()) [[unlikely]]
+        for (int k = 0; k < x.size(); ++k)
+          if (x[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(x[i], op.table->name);
+      edge const& e = detail::eager_history(x[i]);
       return e ? &e : nullptr;
     };
-    auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
+    auto* const n = detail::operator_node::make({op.table, op.at}, y, x, edge_of, true);
     y.set_history(detail::edge_to(n));
     if (this_thread_state.anomaly) [[unlikely]]
       detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
-    return y;
   }
 };
 
@@ -153,10 +161,12 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
   return y;
 }
-/// ... a call whose result is there, by the same text.
+/// ... a call whose result is there, of operands one of which is known to require grad.
 VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
+  if (eager_level::records(op, y)) [[likely]]
+    return eager_level::write_down(op, y, x);
   eager_level const level;
-  level.record(level, op, y, level.open_tracked(x));
+  level.record(level, op, y, eager_tracked<operand_list>{x, true});
 }
 /// What happens at the autograd key: recorded when an operand has a history.
 VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {

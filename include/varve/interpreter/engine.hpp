@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 #include <varve/interpreter/grad_mode.hpp>
+#include <varve/interpreter/latest_first.hpp>
 #include <varve/interpreter/recorded_call.hpp>
 #include <varve/interpreter/watched_backward.hpp>
 #include <varve/op/add.hpp>
@@ -31,16 +32,19 @@ public:
     current() = outer_;
     this_thread_sees_again = outer_level_;
     if (owns_marks_) marks_taken().clear(std::memory_order_release);
-    for (auto& t : tasks_) delete t.rest;
+    for (auto& t : tasks_)
+      if (t.rest) [[unlikely]]
+        delete t.rest;
     tasks_.clear();
+    roots_.clear();
     if (tasks_.capacity() <= 4096) mine_.swap(spare());
   }
 
   /// The cotangent of a result joins.
-  void seed(edge const& e, T const& g) {
+  void seed(edge const& e, T g) {
     roots_.push_back(e);
     std::uint32_t const k = discover(e.to());
-    give(k, e.nr(), g);
+    give(k, e.nr(), static_cast<T&&>(g));
   }
   /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
   int capture(edge const& e) {
@@ -52,21 +56,33 @@ public:
 
   void run() {
     if (!captures_.empty()) find_needed();
-    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) make_ready(k);
-    while (!ready_.empty()) {
-      std::uint32_t const k = take_ready();
-      grad_node& n = *tasks_[k].at;
-      boxed_args g(static_cast<T&&>(tasks_[k].first));
-      if (n.results > 1) take_rest(tasks_[k], g);
+    task* const tasks = tasks_.data(); // none joins any more
+    std::uint32_t only = none;         // one that may run, when no other may
+    if (roots_.size() == 1) only = place(roots_[0].to());
+    else
+      for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+        if (tasks[k].waiting == 0) make_ready(k);
+    while (only != none || !ready_.empty()) {
+      std::uint32_t const k = only != none ? only : ready_.take();
+      only = none;
+      grad_node& n = *tasks[k].at;
+      boxed_args g(static_cast<T&&>(tasks[k].first));
+      if (n.results > 1) take_rest(tasks[k], g);
       if (n.extra) n.extra->arrived(n, g);
-      if (tasks_[k].is_captured) hand_out(n, g);
-      boxed_args const out = tasks_[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+      if (tasks[k].is_captured) hand_out(n, g);
+      boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
       for (int i = 0; i < n.count; ++i) {
         if (!n.next[i]) continue;
-        std::uint32_t const to = find(n.next[i].to());
-        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
-        if (--tasks_[to].waiting == 0) make_ready(to);
+        std::uint32_t const to = place(n.next[i].to());
+        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), static_cast<T&&>(out[i]));
+        if (--tasks[to].waiting != 0) continue;
+        if (only == none && ready_.empty()) {
+          only = to;
+          continue;
+        }
+        if (only != none) make_ready(only);
+        only = none;
+        make_ready(to);
       }
     }
   }
@@ -97,13 +113,14 @@ public:
   }
 
 private:
-  boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
+  VARVE_INLINE boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
     constexpr int usual = 16;
     bool few[usual];
     std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
     bool* const wanted = many ? many.get() : few;
-    bool const all = captures_.empty();
-    for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
+    for (int i = 0; i < n.count; ++i) wanted[i] = static_cast<bool>(n.next[i]);
+    if (!captures_.empty())
+      for (int i = 0; i < n.count; ++i) wanted[i] = wanted[i] && tasks_[place(n.next[i].to())].wanted();
     if (n.extra) n.extra->before(n, g);
     grad_node* const above = this_node();
     this_node() = &n;
@@ -123,6 +140,7 @@ private:
     boxed_args* rest = nullptr;  // of the others, from 1 on
     std::uint32_t waiting = 0;
     bool needed = true, is_captured = false;
+    explicit task(grad_node* n) : at(n) {}
     bool wanted() const { return needed || is_captured; }
   };
   struct capture_t {
@@ -143,9 +161,11 @@ private:
     if (index_.empty()) return none;
     return index_[place_of(n)].task;
   }
+  /// ... of one that is known to have one.
+  std::uint32_t place(grad_node* n) const { return owns_marks_ ? n->mark.load(std::memory_order_relaxed) : index_[place_of(n)].task; }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
-    tasks_.push_back({n, {}});
+    tasks_.emplace_back(n);
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
     else insert(n, k);
     return k;
@@ -163,30 +183,7 @@ private:
     }
     index_[place_of(n)] = {n, k};
   }
-  /// Nodes that may run, as a heap: the latest is on top.
-  bool earlier(std::size_t a, std::size_t b) const { return tasks_[ready_[a]].at->sequence < tasks_[ready_[b]].at->sequence; }
-  void exchange(std::size_t a, std::size_t b) {
-    std::uint32_t const k = ready_[a];
-    ready_[a] = ready_[b];
-    ready_[b] = k;
-  }
-  void make_ready(std::uint32_t k) {
-    ready_.push_back(k);
-    for (std::size_t at = ready_.size() - 1; at > 0 && earlier((at - 1) / 2, at); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
-  }
-  std::uint32_t take_ready() {
-    std::uint32_t const k = ready_[0];
-    ready_[0] = ready_.back();
-    ready_.pop_back();
-    for (std::size_t at = 0;;) {
-      std::size_t child = 2 * at + 1;
-      if (child >= ready_.size()) return k;
-      if (child + 1 < ready_.size() && earlier(child, child + 1)) ++child;
-      if (!earlier(at, child)) return k;
-      exchange(at, child);
-      at = child;
-    }
-  }
+  void make_ready(std::uint32_t k) { ready_.push(tasks_[k].at->sequence, k); }
   /// Counts for every node what must run before it.
   std::uint32_t discover(grad_node* root) {
     if (std::uint32_t const k = find(root); k != none) return k;
@@ -195,8 +192,9 @@ private:
     while (!open_.empty()) {
       grad_node* const n = open_.back();
       open_.pop_back();
-      for (int i = 0; i < n->count; ++i) {
-        grad_node* const to = n->next[i].to();
+      edge const* const end = n->next + n->count;
+      for (edge const* e = n->next; e != end; ++e) {
+        grad_node* const to = e->to();
         if (!to) continue;
         std::uint32_t k = find(to);
         if (k == none) {
@@ -233,16 +231,20 @@ private:
       if (!seen[child]) path.push_back({child, 0});
     }
   }
-  void give(std::uint32_t k, std::uint32_t nr, T const& g) {
+  void give(std::uint32_t k, std::uint32_t nr, T g) {
     T* sum = &tasks_[k].first;
     if (nr > 0) [[unlikely]] {
       if (!tasks_[k].rest) tasks_[k].rest = new boxed_args;
       while (tasks_[k].rest->size() < static_cast<int>(nr)) tasks_[k].rest->push_back(tensor());
       sum = &(*tasks_[k].rest)[static_cast<int>(nr) - 1];
     }
-    if (!sum->defined()) *sum = g;
-    else if (sum->is_unique() && is_plain(*sum) && is_plain(g) && sum->is_contiguous() && sum->dtype() == g.dtype() && sum->sizes() == g.sizes()) add_(*sum, g); // nobody else sees it
-    else *sum = T(add(static_cast<T const&>(*sum), g));
+    if (!sum->defined()) [[likely]]
+      *sum = static_cast<T&&>(g);
+    else join(*sum, g);
+  }
+  VARVE_NOINLINE static void join(T& sum, T const& g) {
+    if (sum.is_unique() && is_plain(sum) && is_plain(g) && sum.is_contiguous() && sum.dtype() == g.dtype() && sum.sizes() == g.sizes()) add_(sum, g); // nobody else sees it
+    else sum = T(add(static_cast<T const&>(sum), g));
   }
   static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
   static void take_rest(task& t, boxed_args& g) {
@@ -263,12 +265,14 @@ private:
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
-    std::vector<std::uint32_t> ready;
+    latest_first ready;
     std::vector<grad_node*> open;
+    std::vector<edge> roots;
     void swap(lists& o) {
       tasks.swap(o.tasks);
       ready.swap(o.ready);
       open.swap(o.open);
+      roots.swap(o.roots);
     }
   };
   static lists& spare() {
@@ -277,14 +281,14 @@ private:
   }
   lists mine_;
   std::vector<task>& tasks_ = mine_.tasks;
-  std::vector<std::uint32_t>& ready_ = mine_.ready;
+  latest_first& ready_ = mine_.ready;
   std::vector<grad_node*>& open_ = mine_.open;
+  std::vector<edge>& roots_ = mine_.roots;
   struct indexed {
     grad_node* at = nullptr;
     std::uint32_t task = none;
   };
   std::vector<indexed> index_;
-  std::vector<edge> roots_;
   std::vector<capture_t> captures_;
 };
 } // namespace detail

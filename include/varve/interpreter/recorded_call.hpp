@@ -68,28 +68,29 @@ struct operator_node : grad_node {
   static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
-    edge const* found[saved_values::most];
-    edge const* const* edges = found;
-    if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
-    else
-      for (int i = 0; i < n; ++i) found[i] = edge_of(i);
+    edge const* edges[saved_values::most];
     unsigned reads = 0;
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; ++i) {
+      if constexpr (std::is_pointer_v<EdgeOf>) edges[i] = edge_of[i];
+      else edges[i] = edge_of(i);
       if (edges[i]) reads |= t.saved.of[i];
+    }
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
     dims const& sizes = y.sizes();
+    dtype const type = y.dtype();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == type && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
-    for (int k = 0; k < op.at->count; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
+    int const facts = op.at->count;
+    for (int k = 0; k < facts; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
     std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
-    auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
+    auto* const r = new (take(all)) operator_node(&t, n, facts, eager, all);
     for (int i = 0; i < n; ++i) {
-      if (edges[i]) new (r->next + i) edge(*edges[i]);
-      else new (r->next + i) edge();
+      new (r->next + i) edge();
+      if (edges[i]) r->next[i].join(*edges[i]);
     }
     struct unfinished {
       operator_node* n;
@@ -104,13 +105,14 @@ struct operator_node : grad_node {
       r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
     }
     if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
+    guard.n = nullptr;
+    if (!facts) return r;
     auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
-    for (int k = 0; k < op.at->count; ++k) {
+    for (int k = 0; k < facts; ++k) {
       dims const& d = op.at->fact[k];
       *w++ = d.n;
       for (index_t i : d) *w++ = i;
     }
-    guard.n = nullptr;
     return r;
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
@@ -184,20 +186,19 @@ struct operator_node : grad_node {
   }
   static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
     auto& self = static_cast<operator_node&>(n);
-    boxed_args r;
-    if (!g[0].defined()) {
-      for (int i = 0; i < self.operands; ++i) r.push_back(tensor());
-      return r;
-    }
+    boxed_args r(self.operands);
+    if (!g[0].defined()) return r;
     for (int k = 0; self.released && k < self.kept; ++k)
       if (self.saved()[k].checked) refuse_released(self.table->name);
-    boxed_args x;
+    boxed_args x(self.operands);
     saved_value const* s = self.saved();
     saved_value const* const end = s + self.kept;
-    for (int i = 0; i < self.operands; ++i) x.push_back(s != end && s->of == i ? self.unpacked(*s++) : g[0]);
-    tensor const y = s != end ? self.unpacked(*s) : g[0];
+    for (int i = 0; i < self.operands; ++i) x.fill(i, [&] { return s != end && s->of == i ? self.unpacked(*s++) : g[0]; });
+    tensor const y = s != end ? self.unpacked(*s) : tensor();
+    tensor const& seen = y.defined() ? y : g[0]; // a rule that reads the result has kept it
     auto const pull = [&](attributes const& at) {
-      for (int i = 0; i < self.operands; ++i) r.push_back(wanted[i] ? self.table->vjp(i, at, g[0], y, x) : tensor());
+      for (int i = 0; i < self.operands; ++i)
+        if (wanted[i]) r.fill(i, [&] { return self.table->vjp(i, at, g[0], seen, x); });
     };
     if (self.facts) pull(self.attributes_of());
     else pull(no_attributes);

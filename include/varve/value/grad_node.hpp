@@ -52,6 +52,8 @@ public:
     e.nr_ = nr;
     return e;
   }
+  /// Becomes the same as another; it is null.
+  void join(edge const& o) noexcept;
   /// Gives up the share without ending it: it is the caller's.
   grad_node* release() noexcept {
     auto* const t = to_;
@@ -126,6 +128,11 @@ inline void drop_node(grad_node* n) {
 
 inline edge::edge(grad_node* to, std::uint32_t nr) noexcept : to_(to), nr_(nr) {
   if (to_) to_->refs.add();
+}
+inline void edge::join(edge const& o) noexcept {
+  to_ = o.to_;
+  nr_ = o.nr_;
+  to_->refs.add();
 }
 inline edge::~edge() {
   if (to_) detail::drop_node(to_);

@@ -98,6 +98,15 @@ inline void* take_block() {
   }
   return new_block<Bytes>();
 }
+/// Puts a new block into the list, for who takes from there alone.
+template <std::size_t Bytes = block_bytes>
+VARVE_NOINLINE void provide_block() {
+  void* const b = new_block<Bytes>();
+  block_list& l = free_blocks<Bytes>;
+  *static_cast<void**>(b) = l.first;
+  l.first = b;
+  --l.room;
+}
 
 template <std::size_t Bytes = block_bytes>
 inline void give_block(void* b) {

@@ -205,6 +205,8 @@ private:
   }
   explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
   static detail::tensor_block* make(dims const& sizes, varve::dtype type);
+  static tensor allocated(detail::tensor_block* b, std::size_t bytes);
+  static tensor empty_of_new_block(dims const& sizes, varve::dtype type);
   detail::tensor_block* block_ = nullptr;
 };
 

@@ -52,17 +52,8 @@ inline void drop_storage(storage* s) {
     delete s;
   }
 }
-inline void drop_block(tensor_block* b) {
-  if (!b->refs.drop()) return;
-  if (b->history) drop_node(b->history.release());
-  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
-  if (!b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
-    if (b->own.refs.drop()) {
-      tell_freed(&b->own);
-      give_block(b);
-    }
-    return;
-  }
+/// The last share of a block has gone.
+VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::seen) {
     b->seen.~wrapping();
@@ -82,6 +73,16 @@ inline void drop_block(tensor_block* b) {
   if (c && c != inside) [[unlikely]]
     drop_storage(c);
 }
+VARVE_NOINLINE inline void end_block(tensor_block* b) {
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer) return end_unusual_block(b);
+  if (b->own.refs.drop()) give_block(b);
+}
+/// Out of line, and without a frame: most shares are not the last.
+VARVE_NOINLINE inline void drop_block(tensor_block* b) {
+  if (b->refs.drop()) end_block(b);
+}
 } // namespace detail
 
 inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
@@ -98,18 +99,22 @@ inline tensor::~tensor() {
   if (block_) detail::drop_block(block_);
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
-
-namespace detail {
 /// Gives a tensor memory that lies apart, or is observed.
-VARVE_NOINLINE inline tensor allocated(tensor r, tensor_block* b, std::size_t bytes) {
+VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
+  tensor r(b);
   if (bytes <= sizeof b->bytes) b->embed(bytes);
   else (b->store = new storage)->allocate(bytes);
-  tell_allocated(b->store);
+  detail::tell_allocated(b->store);
   return r;
 }
-} // namespace detail
-
+VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
+  detail::provide_block();
+  return empty(sizes, type);
+}
+/// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
+  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
+    return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
@@ -124,7 +129,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
     b->embed(bytes);
     return tensor(b);
   }
-  return detail::allocated(tensor(b), b, bytes);
+  return allocated(b, bytes);
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
 VARVE_INLINE dims const& tensor::sizes() const {
@@ -225,10 +230,9 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   return r;
 }
 inline tensor tensor::alias() const {
-  layout const l = where();
-  auto* b = make(l.sizes, block_->type);
-  b->strides = l.strides;
-  b->offset = l.offset;
+  auto* b = make(block_->sizes, block_->type);
+  b->strides = block_->strides;
+  b->offset = block_->offset;
   b->contiguous = block_->contiguous;
   b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
   b->inference = block_->inference;

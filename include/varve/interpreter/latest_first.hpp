@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace varve::detail {
+
+/// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing more than its place.
+class latest_first {
+public:
+  bool empty() const { return waiting_.empty(); }
+  void clear() { waiting_.clear(); }
+  void push(std::uint64_t sequence, std::uint32_t task) {
+    std::size_t at = waiting_.size();
+    waiting_.push_back({sequence, task});
+    for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2) waiting_[at] = waiting_[(at - 1) / 2];
+    waiting_[at] = {sequence, task};
+  }
+  std::uint32_t take() {
+    entry const last = waiting_.back();
+    waiting_.pop_back();
+    if (waiting_.empty()) return last.task;
+    std::uint32_t const task = waiting_[0].task;
+    std::size_t at = 0;
+    for (std::size_t child; (child = 2 * at + 1) < waiting_.size(); at = child) {
+      if (child + 1 < waiting_.size() && waiting_[child].sequence < waiting_[child + 1].sequence) ++child;
+      if (last.sequence >= waiting_[child].sequence) break;
+      waiting_[at] = waiting_[child];
+    }
+    waiting_[at] = last;
+    return task;
+  }
+  void swap(latest_first& o) { waiting_.swap(o.waiting_); }
+
+private:
+  struct entry {
+    std::uint64_t sequence;
+    std::uint32_t task;
+  };
+  std::vector<entry> waiting_;
+};
+
+} // namespace varve::detail
