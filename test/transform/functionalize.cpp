@@ -205,6 +205,43 @@ TEST_CASE("functionalize: what is refused leaves everything as it was", "[transf
   CHECK(thread_is_clean());
 }
 
+TEST_CASE("functionalize: with what else there is", "[transform][functionalize]") {
+  tensor const x = from({0.5, 1.5, 0.25, 0.75, 1.25, 0.35}, {3, 2});
+  auto const f = [](tensor const& v) {
+    tensor const y = v * 1;
+    return vv::mul_(row(y, 0), row(v, 1)), vv::sin_(y);
+  };
+  auto const scalar = [&](tensor const& v) { return vv::sum(f(v) * f(v)); };
+  CHECK(difference(vv::functionalize([&](tensor const& v) { return vv::hessian(scalar)(v); })(x), vv::hessian(scalar)(x), 1e-12) == "");
+  CHECK(difference(vv::hessian(vv::functionalize(scalar))(x), vv::hessian(scalar)(x), 1e-12) == "");
+  CHECK(difference(vv::functionalize([&](tensor const& v) { return vv::jacfwd(f)(v); })(x), vv::jacrev(vv::functionalize(f))(x), 1e-12) == "");
+  // Compiled, with an argument that is written.
+  auto const writes = [&](tensor const& v) { return vv::add_(row(v, 0), 1.0), f(v); };
+  auto const fast = vv::compile(vv::functionalize(writes));
+  for (int round = 0; round < 2; ++round) {
+    tensor const a = vv::clone(x), b = vv::clone(x);
+    CHECK((difference(fast(a), writes(b), 1e-12) == "" && difference(a, b) == ""));
+  }
+  auto const kept = [&](tensor const& v) { return vv::sum(vv::checkpoint([&](tensor const& u) { return f(u); }, v)); };
+  CHECK(difference(vv::grad(vv::functionalize(kept))(x), vv::functionalize(vv::grad(kept))(x), 1e-12) == "");
+  CHECK(difference(vv::grad(vv::functionalize(kept))(x), vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x), 1e-12) == "");
+  tensor const leaf = vv::clone(x).requires_grad_();
+  vv::sum(vv::functionalize(f)(leaf)).backward();
+  CHECK(difference(leaf.grad(), vv::grad([&](tensor const& v) { return vv::sum(f(v)); })(x), 1e-12) == "");
+  // Parts, out=, detach_; .data is refused as in every transform.
+  auto const parts = [](tensor const& v) {
+    tensor const y = v * 1;
+    for (tensor const& t : vv::unbind(y, 0)) vv::mul_(t, 2.0);
+    for (tensor const& t : vv::chunk(y, 2, 1)) vv::add_(t, 1.0);
+    vv::out(row(y, 0))(vv::mul, row(v, 1), row(v, 2));
+    y.detach_();
+    return vv::mul_(y, 3.0);
+  };
+  CHECK(difference(vv::functionalize(parts)(x), parts(x)) == "");
+  CHECK_THROWS_WITH(vv::functionalize([](tensor const& v) { return vv::add_(tensor(v * 1).data(), 1.0); })(x), ContainsText("detach"));
+  CHECK(thread_is_clean());
+}
+
 TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[transform][functionalize]") {
   tensor const a = from({1, 2, 3, 4}, {2, 2});
   tensor left, view;
