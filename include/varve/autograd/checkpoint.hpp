@@ -4,6 +4,7 @@
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/function.hpp>
 #include <varve/autograd/saved_tensors_hooks.hpp>
+#include <varve/autograd/traced_checkpoint.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 #include <varve/op/randn.hpp>
 #include <varve/transform/jvp.hpp>
@@ -71,17 +72,6 @@ struct recomputed {
   static constexpr bool generate_vmap_rule = true;
 };
 
-/// The generator of random numbers as it was: recomputation draws the same ones (CK-3).
-class generator_guard {
-public:
-  explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
-  generator_guard(generator_guard const&) = delete;
-  generator_guard& operator=(generator_guard const&) = delete;
-  ~generator_guard() { default_generator = before_; }
-
-private:
-  generator before_;
-};
 /// One checkpointed call: what its forward pass would have kept, made again at the first need.
 struct checkpoint_region {
   struct place {
@@ -171,7 +161,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
 
 /// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up to the last value needed, with the same random numbers
 /// (CK-1..5). On tensors it is f itself that must do the same each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
-/// and, as a custom function, under `grad` and on static values. Memory: that of the arguments; time: f once more.
+/// and, as a custom function, on static values; a run-time `grad` keeps what it needs. Traced at run time it is an operator with a region (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
   if constexpr ((std::is_same_v<X, tensor> || ...)) {
@@ -185,6 +175,7 @@ constexpr auto checkpoint(F const& f, X const&... x) {
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
+  if (layer* const trace = detail::outermost_trace()) return detail::checkpoint_in_trace(*trace, f, x...);
   if (!is_grad_enabled()) return f(x...);
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->records) return f(x...); // a level of grad keeps what it needs

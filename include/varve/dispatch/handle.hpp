@@ -31,6 +31,8 @@ struct op_handle {
   op_handle const* (*functional)() = nullptr;
   /// Of a higher-order operator.
   hop_signature signature{};
+  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that follow from operand 0.
+  bool is_call = false;
 };
 
 namespace detail {

@@ -9,6 +9,7 @@
 #include <varve/graph/block_kernel.hpp>
 #include <varve/graph/functionalize.hpp>
 #include <varve/graph/fuse_tensors.hpp>
+#include <varve/graph/inline_calls.hpp>
 #include <varve/kernel/matmul.hpp>
 
 /// @file
@@ -140,7 +141,7 @@ private:
 };
 
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
-/// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
+/// functions that the compiler fuses; what checkpoints compute is kept or not as the plan has it; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
 /// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
 /// Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for operators that tensors do not know.
 template <class G>
@@ -149,7 +150,8 @@ fused_graph fuse(G const& g) {
   for (node const& n : g)
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const pure = functionalize(g);
+  G const flat = inline_calls(g);
+  G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return fused_graph(loop::prepare<>(better));

@@ -58,7 +58,7 @@ struct trace_layer : layer {
   }
   /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
   template <class = void>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions) {
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at = {}) {
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
@@ -74,12 +74,12 @@ struct trace_layer : layer {
       }
       l.builder.close();
     };
-    trace_layer on_true(*this);
+    trace_layer on_true(*this), on_false(*this);
     trace_into(on_true, 0);
-    trace_layer on_false(*this);
-    trace_into(on_false, 1);
-    bool const first = static_cast<bool>(real(x[0]));
-    int const node = builder.emit_functions(handle, {}, ids.data(), static_cast<int>(ids.size()), on_true.builder, &on_false.builder);
+    bool const one = functions.size() == 1;
+    if (!one) trace_into(on_false, 1);
+    bool const first = one || static_cast<bool>(real(x[0]));
+    int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder, one ? nullptr : &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const& v = values[first ? 0 : 1][k];

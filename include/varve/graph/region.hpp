@@ -28,6 +28,7 @@ template <class Tag>
 constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
   h.signature = Tag::signature;
+  if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
   return h;
 }
 } // namespace detail

@@ -12,40 +12,15 @@ template <class = void>
 higher_order_operator& cond_operator();
 
 /// A call with its functions; calling it lowers from the layer `self`.
-struct boxed_cond {
+struct boxed_cond : boxed_forms {
   using tag = cond_t;
   static constexpr char const* backward_name = "CondBackward";
   boxed_function on_true, on_false;
   layer* self = nullptr;
 
+  boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr) : on_true(std::move(t)), on_false(std::move(f)), self(l) {}
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
-  template <class I>
-  static boxed_function dual_fn(I const& in, boxed_function const& f) {
-    return boxed_dual_fn{in.self, f};
-  }
-  template <class I>
-  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
-    std::vector<bool> mapped;
-    for (int k = 0; k < o.value.size(); ++k) mapped.push_back(!o.value[k].is((*o.from)[k]));
-    return boxed_batched_fn{in.self, f, std::move(mapped)};
-  }
-  template <class P>
-  static boxed_function pull_fn(boxed_function const& f, P const& x) {
-    return boxed_pull_fn{f, x.size()};
-  }
-  template <class D>
-  static boxed_args tangent(D const& d) {
-    return boxed_dual_fn::full(d);
-  }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
-  template <class F>
-  static auto spread(F const& f, boxed_args const& x) {
-    return f(x);
-  }
-  template <class F>
-  static boxed_args split_pairs(boxed_args const& y, F const& close) {
-    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
-  }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
     boxed_args x = first;

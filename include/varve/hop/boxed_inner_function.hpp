@@ -70,6 +70,35 @@ struct boxed_pull_fn {
     return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
   }
 };
+/// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
+struct boxed_forms {
+  template <class I>
+  static boxed_function dual_fn(I const& in, boxed_function const& f) {
+    return boxed_dual_fn{in.self, f};
+  }
+  template <class I>
+  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
+    std::vector<bool> mapped;
+    for (int k = 0; k < o.value.size(); ++k) mapped.push_back(!o.value[k].is((*o.from)[k]));
+    return boxed_batched_fn{in.self, f, std::move(mapped)};
+  }
+  template <class P>
+  static boxed_function pull_fn(boxed_function const& f, P const& x) {
+    return boxed_pull_fn{f, x.size()};
+  }
+  template <class D>
+  static boxed_args tangent(D const& d) {
+    return boxed_dual_fn::full(d);
+  }
+  template <class F>
+  static auto spread(F const& f, boxed_args const& x) {
+    return f(x);
+  }
+  template <class F>
+  static boxed_args split_pairs(boxed_args const& y, F const& close) {
+    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
+  }
+};
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
 /// What the function captures joins `captures`, which stand behind the operands of the graph's function.
 /// `hidden` layers see nothing of it.

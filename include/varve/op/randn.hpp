@@ -17,6 +17,18 @@ inline constinit thread_local generator default_generator{};
 /// Starts this thread's random numbers anew.
 inline void manual_seed(std::uint64_t seed) { default_generator = {seed, 0}; }
 
+/// The generator of this thread as it was elsewhere, for the life of the object: what is drawn is drawn again (CK-3).
+class generator_guard {
+public:
+  explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
+  generator_guard(generator_guard const&) = delete;
+  generator_guard& operator=(generator_guard const&) = delete;
+  ~generator_guard() { default_generator = before_; }
+
+private:
+  generator before_;
+};
+
 /// Standard normal numbers; attributes {shape, {dtype}}. Draws from `default_generator`.
 inline constexpr struct randn_t {
   static constexpr auto op_name = "randn";
@@ -48,6 +60,36 @@ constexpr array<T, D...> randn(generator& g) {
   array<T, D...> r{};
   g.offset += kernel::fill_normal(r.size(), r.data, g.seed, g.offset);
   return r;
+}
+
+
+/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn again.
+inline constexpr struct get_rng_state_t {
+  static constexpr auto op_name = "get_rng_state";
+  template <class = void>
+  tensor operator()() const;
+} get_rng_state{};
+/// Sets it (`torch.set_rng_state`); `dtype_error` and `shape_error` of what is none.
+inline generator as_generator(tensor const& state) {
+  if (state.dtype() != dtype::int64) refuse::dtype_is_not_supported("set_rng_state", name(state.dtype()));
+  if (!(state.sizes() == dims{2})) refuse::shapes_do_not_match("set_rng_state", state.sizes(), dims{2});
+  auto const* const v = static_cast<std::int64_t const*>(state.raw());
+  return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
+}
+inline void set_rng_state(tensor const& state) { default_generator = as_generator(state); }
+
+template <>
+struct rules<get_rng_state_t> : detail::factory {
+  static constexpr op_kind kind = op_kind::random;
+  static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
+  static tensor make(attributes const&) {
+    std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed), static_cast<std::int64_t>(default_generator.offset)};
+    return tensor::from_data(v, dims{2});
+  }
+};
+template <class>
+tensor get_rng_state_t::operator()() const {
+  return detail::create(bind<get_rng_state_t>());
 }
 
 } // namespace varve

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+// Checkpoints in programs that are traced at run time: regions that run again, with the same random numbers (CK-8).
+#include "autograd_test.hpp"
+
+using namespace autograd_test;
+using vv::boxed_args;
+
+namespace {
+constexpr auto region = "wrap_activation_checkpoint";
+int count_of(vv::graph const& g, std::string const& name, int again = -1) {
+  int n = 0;
+  for (vv::node const& nd : g) n += nd.op->name == name && (again < 0 || nd.at[0][0] == again);
+  return n;
+}
+/// Dropout: the sine where a mask that is drawn has a one.
+tensor masked(tensor const& w) {
+  tensor const drawn = vv::randn(w.sizes(), dtype::float64);
+  return vv::sin(w) * vv::to(vv::gt(drawn, 0.0), dtype::float64);
+}
+tensor some(dims const& sizes, std::uint64_t seed) {
+  numbers draw(seed);
+  return uniform(sizes, draw, 0.2, 1.2);
+}
+} // namespace
+
+TEST_CASE("checkpoint: in a traced program a region that runs again, with the same random numbers", "[autograd][checkpoint][graph]") { // CK-8, CK-S10
+  tensor const x = some({64}, 3);
+  auto const step = vv::value_and_grad([](tensor const& u) { return vv::sum(vv::checkpoint(&masked, u * 2)); });
+  vv::graph const g = vv::make_fx(step)(x);
+  CHECK(vv::verify(g));
+  CHECK((count_of(g, region, 0) == 1 && count_of(g, region, 1) == 1 && count_of(g, "get_rng_state") == 1));
+  // The second has the operands of the first and the cotangent: nothing that the first computed.
+  for (vv::node const& n : g)
+    if (n.op->name == std::string(region) && n.at[0][0] == 1) CHECK(n.count == 3);
+  vv::graph const better = vv::optimize(g);
+  CHECK((count_of(better, region) == 2 && count_of(better, "randn") == 2)); // one in each: they are not merged
+  vv::graph const flat = vv::inline_calls(g);
+  CHECK(vv::verify(flat));
+  auto const fused = vv::fuse(g);
+  auto const fast = vv::compile(step);
+  double before = 0;
+  auto const consistent = [&](tensor const& value, tensor const& gradient) {
+    // Where the mask is 0 the gradient is, and the value follows from the same mask.
+    double sum = 0;
+    for (index_t k = 0; k < 64; ++k) {
+      double const d = element(gradient, k);
+      if (d == 0) continue;
+      CHECK(d == Approx(2 * std::cos(2 * element(x, k))));
+      sum += std::sin(2 * element(x, k));
+    }
+    CHECK(value.item<double>() == Approx(sum));
+    CHECK(sum != before); // another mask each time
+    before = sum;
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (vv::graph const* p : {&g, &better}) {
+      auto const r = vv::interpret(*p, boxed_args(x));
+      consistent(r[0], r[1]);
+    }
+    auto const r = fused(boxed_args(x));
+    consistent(r[0], r[1]);
+    auto const [value, gradient] = fast(x);
+    consistent(value, gradient);
+  }
+  // The numbers are those of the thread's generator, which goes on behind them, as without.
+  auto const drawn = [&](auto const& f) {
+    vv::manual_seed(7);
+    tensor const y = f();
+    return std::pair(y, vv::randn({2}, dtype::float64));
+  };
+  vv::graph const forward = vv::make_fx([](tensor const& u) { return vv::checkpoint(&masked, u); })(x);
+  auto const plain = drawn([&] { return masked(x); }), traced = drawn([&] { return vv::interpret(forward, boxed_args(x))[0]; });
+  CHECK((difference(plain.first, traced.first) == "" && difference(plain.second, traced.second) == ""));
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("checkpoint: traced under every transform, nested, with captures and trees", "[autograd][checkpoint][graph]") {
+  tensor const x = some({4}, 5), xs = some({3, 4}, 6), weight = some({4}, 7);
+  auto const nested = [](tensor const& v, tensor const& w) {
+    return vv::checkpoint(
+               [&](tensor const& a, double s) {
+                 tensor const inner = vv::checkpoint([&](tensor const& b) { return vv::exp(b * w); }, a * s);
+                 return std::pair(inner * a, inner);
+               },
+               v, 0.5)
+        .first;
+  };
+  auto const plain = [](tensor const& v, tensor const& w) { return vv::exp(v * 0.5 * w) * v; };
+  auto const same = [&](char const* what, auto const& run, tensor const& at) {
+    INFO(what);
+    auto const of = [&](auto const& f) { return [&](tensor const& v, tensor const& w) { return run([&](tensor const& u) { return tensor(f(u, w)); })(v); }; };
+    vv::graph const g = vv::make_fx(of(nested))(at, weight);
+    CHECK(vv::verify(g));
+    CHECK(count_of(g, region) > 0);
+    tensor const want = of(plain)(at, weight);
+    CHECK(difference(of(nested)(at, weight), want, 1e-12) == "");
+    CHECK(difference(vv::interpret(g, boxed_args(at, weight))[0], want, 1e-12) == "");
+    CHECK(difference(vv::interpret(vv::optimize(g), boxed_args(at, weight))[0], want, 1e-12) == "");
+    vv::graph const flat = vv::inline_calls(g);
+    CHECK(vv::verify(flat));
+    CHECK(difference(vv::interpret(flat, boxed_args(at, weight))[0], want, 1e-12) == "");
+    CHECK(difference(vv::fuse(g)(boxed_args(at, weight))[0], want, 1e-12) == "");
+    CHECK(thread_is_clean());
+  };
+  auto const scalar = [](auto const& f) { return [f](tensor const& v) { return vv::sum(f(v) * f(v)); }; };
+  same("value", [](auto const& f) { return f; }, x);
+  same("grad", [&](auto const& f) { return vv::grad(scalar(f)); }, x);
+  same("grad of grad", [&](auto const& f) { return vv::grad([=](tensor const& v) { return vv::sum(vv::grad(scalar(f))(v)); }); }, x);
+  same("jvp", [&](auto const& f) { return [=](tensor const& v) { return vv::jvp(f, std::tuple(v), std::tuple(v * 2)).second; }; }, x);
+  same("jvp of grad", [&](auto const& f) { return [=](tensor const& v) { return vv::jvp(vv::grad(scalar(f)), std::tuple(v), std::tuple(v * 2)).second; }; }, x);
+  same("vmap", [&](auto const& f) { return vv::vmap(f); }, xs);
+  same("vmap of grad", [&](auto const& f) { return vv::vmap(vv::grad(scalar(f))); }, xs);
+  same("grad of vmap", [&](auto const& f) { return vv::grad([=](tensor const& v) { return vv::sum(vv::vmap(f)(v) * v); }); }, xs);
+  same("functionalize of grad", [&](auto const& f) { return vv::functionalize(vv::grad(scalar(f))); }, x);
+}
+
+TEST_CASE("the state of the generator: read and set", "[op][random]") {
+  vv::manual_seed(3);
+  (void)vv::randn({5});
+  tensor const state = vv::get_rng_state();
+  CHECK((state.dtype() == dtype::int64 && state.sizes() == dims{2}));
+  tensor const first = vv::randn({5}), second = vv::randn({5});
+  vv::set_rng_state(state);
+  CHECK(difference(vv::randn({5}), first) == "");
+  CHECK(difference(vv::randn({5}), second) == "");
+  CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({2})), vv::dtype_error);
+  CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({3}, dtype::int64)), vv::shape_error);
+  CHECK(difference(vv::vmap([&](tensor const& v) { return v + vv::get_rng_state(); }, vv::randomness::different)(vv::zeros({3, 2}, dtype::int64)),
+                   vv::stack(std::vector<tensor>(3, vv::get_rng_state()), 0)) == "");
+}
