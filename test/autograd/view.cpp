@@ -14,8 +14,9 @@ list weights(index_t n) {
 tensor weighed(tensor const& y) { return vv::sum(y * y * from(weights(y.numel()), y.sizes())); }
 using two = tensor (*)(tensor const& x, tensor const& w);
 /// The program with in-place operators, and the same without: values, gradients and gradients of gradients agree.
-void same(char const* what, two in_place, two functional, dims const& sizes, dims const& w_sizes) {
-  INFO(what);
+void same(char const* what, bool replayed, two in_place, two functional, dims const& sizes, dims const& w_sizes) {
+  INFO(what << (replayed ? ", views replayed" : ""));
+  vv::autograd::force_original_view_tracking const how(replayed);
   numbers draw(7);
   tensor const x0 = uniform(sizes, draw, 0.5, 2), w0 = uniform(w_sizes, draw, 0.5, 2);
   list g[2][2], h[2][2], y[2];
@@ -42,6 +43,10 @@ void same(char const* what, two in_place, two functional, dims const& sizes, dim
     INFO("of the gradient");
     agree(h[0][k], h[1][k]);
   }
+}
+void same(char const* what, two in_place, two functional, dims const& sizes, dims const& w_sizes) {
+  same(what, false, in_place, functional, sizes, w_sizes);
+  same(what, true, in_place, functional, sizes, w_sizes); // AG-18
 }
 tensor row(tensor const& t, index_t i) { return vv::select(t, 0, i); }
 /// `t` with row i replaced.
@@ -590,4 +595,58 @@ TEST_CASE("view: requires_grad_, is_leaf and grad_fn of views", "[autograd][view
   CHECK(static_cast<bool>(q.grad_fn()));
   weighed(q).backward();
   CHECK(grad_of(x) == list{8, 24, 0});
+}
+
+TEST_CASE("view: its history is found by calling again what made it, where that is asked for", "[autograd][view]") { // AG-18
+  using tracking = vv::autograd::force_original_view_tracking;
+  tensor const x = leaf({1, 2, 3, 4, 5, 6}, {3, 2});
+  auto const name = [](tensor const& t) { return std::string(t.grad_fn().name()); };
+  auto const flat = [&] {
+    tensor const y = vv::reshape(vv::clone(x), dims{6});
+    vv::add_(y, 1);
+    return y;
+  };
+  CHECK_FALSE(vv::autograd::is_view_replay_enabled());
+  CHECK(name(flat()) == "AsStridedBackward0");
+  {
+    tracking const on(true);
+    CHECK(vv::autograd::is_view_replay_enabled());
+    CHECK(name(flat()) == "ReshapeBackward0");
+    {
+      tracking const off(false);
+      CHECK(name(flat()) == "AsStridedBackward0");
+    }
+    CHECK(name(flat()) == "ReshapeBackward0");
+  }
+  CHECK(name(flat()) == "AsStridedBackward0");
+
+  // Views of views: all of what made them, behind the base as it is now; what made the base is left as it was.
+  tracking const on(true);
+  tensor const base = vv::reshape(vv::transpose(x * 2, 0, 1), dims{6}); // a copy
+  tensor const square = vv::reshape(base, dims{2, 3}), row = vv::select(square, 0, 1), part = vv::slice(row, 0, 1, 3);
+  vv::mul_(part, from({10, 100}, {2}));
+  CHECK(name(base) == "CopySlices");
+  auto const before = [](vv::autograd::node const& n) { return n.next_functions()[0].first; };
+  CHECK(name(part) == "SliceBackward0");
+  auto const select = before(part.grad_fn()), reshape = before(before(select)); // select is a slice without its axis
+  CHECK(std::string(select.name()) == name(row));
+  CHECK(std::string(reshape.name()) == "ReshapeBackward0");
+  CHECK(before(reshape) == base.grad_fn());
+  vv::sum(part * vv::slice(row, 0, 1, 3) + vv::sum(square)).backward();
+  tensor const same_by_region = leaf({1, 2, 3, 4, 5, 6}, {3, 2});
+  {
+    tracking const off(false);
+    tensor const b = vv::reshape(vv::transpose(same_by_region * 2, 0, 1), dims{6}), s = vv::reshape(b, dims{2, 3}), r = vv::select(s, 0, 1), p = vv::slice(r, 0, 1, 3);
+    vv::mul_(p, from({10, 100}, {2}));
+    vv::sum(p * vv::slice(r, 0, 1, 3) + vv::sum(s)).backward();
+  }
+  CHECK(grad_of(x) == grad_of(same_by_region));
+
+  // One whose history does not tell what it shows is a region.
+  tensor const plain = vv::zeros({2, 2}, dtype::float64), untold = vv::reshape(plain, dims{4});
+  vv::add_(plain, vv::slice(x, 0, 0, 2));
+  CHECK(name(untold) == "AsStridedBackward0");
+  vv::mul_(untold, untold);
+  vv::sum(plain).backward();
+  CHECK(thread_is_clean());
 }

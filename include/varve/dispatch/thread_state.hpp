@@ -105,6 +105,8 @@ struct thread_state {
   saved_hooks_scope* saved_hooks = nullptr;
   /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
   bool anomaly = false, check_nan = false;
+  /// Histories of views are found by calling again what made them (AG-18).
+  bool view_replay = false;
   /// Number of the next node that this thread records.
   std::uint64_t next_node = 1;
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/interpreter/eager.hpp>
 #include <varve/interpreter/function_node.hpp>
+#include <varve/interpreter/view_replay.hpp>
 #include <varve/op/as_strided.hpp>
 
 /// @file
@@ -25,6 +26,8 @@ inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
 }
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {
+  if (this_thread_state.view_replay && !view.is_wrapped()) [[unlikely]]
+    if (edge e = replayed_history(base, view)) return e;
   auto const [strides, offset] = region_of(base, view);
   attributes const at(view.sizes(), strides, offset);
   boxed_op const op{registered_table<as_strided_t, 3>(), &at};

@@ -107,10 +107,7 @@ VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::siz
   detail::tell_allocated(b->store);
   return r;
 }
-VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) {
-  detail::provide_block();
-  return empty(sizes, type);
-}
+VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) { return detail::provide_block(), empty(sizes, type); }
 /// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
