@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
+#include <varve/core/single_threaded.hpp>
 
 namespace varve::detail {
 
@@ -20,7 +21,7 @@ public:
     ~held() {
       if (!first_) return;
       lock_.owner_.store(nullptr, std::memory_order_release);
-      lock_.owner_.notify_one();
+      if (!single_threaded()) lock_.owner_.notify_one();
     }
 
   private:
@@ -32,6 +33,11 @@ private:
   /// Was it free, and not this thread's already?
   bool take() {
     static constinit thread_local char here = 0; // its address is the thread's name
+    if (single_threaded()) { // whoever is started later finds what stands here
+      bool const free = !owner_.load(std::memory_order_relaxed);
+      owner_.store(&here, std::memory_order_relaxed);
+      return free;
+    }
     void const* seen = nullptr;
     while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
       if (seen == &here) return false;

@@ -18,7 +18,7 @@ template <class T = tensor>
 class backward_run {
 public:
   /// `keep`: saved values are kept for another run.
-  explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
+  explicit backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
     current() = this;
     mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
     tasks_.clear();
@@ -31,10 +31,8 @@ public:
   ~backward_run() {
     current() = outer_;
     this_thread_sees_again = outer_level_;
-    if (owns_marks_) marks_taken().clear(std::memory_order_release);
-    for (auto& t : tasks_)
-      if (t.rest) [[unlikely]]
-        delete t.rest;
+    if (owns_marks_) marks_taken().store(false, std::memory_order_release);
+    for (auto& t : tasks_) delete t.rest;
     tasks_.clear();
     roots_.clear();
     if (tasks_.capacity() <= 4096) mine_.swap(spare());
@@ -149,9 +147,15 @@ private:
     bool reached;
   };
   /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
-  static std::atomic_flag& marks_taken() {
-    static std::atomic_flag taken = ATOMIC_FLAG_INIT;
+  static std::atomic<bool>& marks_taken() {
+    static constinit std::atomic<bool> taken{false};
     return taken;
+  }
+  static bool takes_marks() {
+    if (!single_threaded()) return !marks_taken().exchange(true, std::memory_order_acquire);
+    bool const taken = marks_taken().load(std::memory_order_relaxed);
+    marks_taken().store(true, std::memory_order_relaxed);
+    return !taken;
   }
   std::uint32_t find(grad_node* n) const {
     if (owns_marks_) {

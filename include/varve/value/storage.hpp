@@ -5,24 +5,11 @@
 #include <cstdint>
 #include <new>
 #include <varve/config.hpp>
-#if defined(__has_include)
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#endif
-#endif
+#include <varve/core/single_threaded.hpp>
 
 namespace varve {
 
 namespace detail {
-/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
-inline bool single_threaded() {
-#if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
-  return __libc_single_threaded;
-#else
-  return false;
-#endif
-}
-
 /// Count of owners, shared between threads.
 struct reference_count {
   std::atomic<std::uint32_t> n{1};
