@@ -6,6 +6,7 @@
 #include <varve/graph/nest.hpp>
 #include <varve/graph/plan.hpp>
 #include <varve/graph/prepare.hpp>
+#include <varve/graph/schedule.hpp>
 #include <varve/graph/scratch.hpp>
 
 namespace varve::loop {
@@ -223,7 +224,7 @@ struct built {
     } else {
       graph const better = prepare(traced);
       p = plan(better);
-      cut_long_bodies(p);
+      schedule(p), cut_long_bodies(p);
     }
     return static_program<S>(p);
   }
@@ -244,7 +245,7 @@ struct built<Make, S> {
     graph const better[] = {prepare(traced[0]), prepare(traced[1])};
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
-    cut_long_bodies(p), cut_long_bodies(q);
+    schedule(p), schedule(q), cut_long_bodies(p), cut_long_bodies(q);
     detail::program_reader reader{p, q, sizes};
     bool const same = reader.run();
     if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
