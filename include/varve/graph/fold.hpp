@@ -1,161 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <bit>
-#include <varve/graph/dce.hpp>
-#include <varve/graph/known.hpp>
+#include <varve/graph/folder.hpp>
 
 namespace varve {
 namespace detail {
-
-/// State of `fold`: what is known of the nodes made so far.
-struct folder {
-  graph const& g;
-  rewriter w;
-  list<known> what;       // of the old nodes
-  list<char> live;        // of the old nodes
-  list<int> uses{};       // of the old nodes
-  list<known> made{};     // of the new nodes
-  list<char> splat{};     // every element of the new node is `value`
-  list<double> value{};
-  op_handle const* expand = nullptr;
-  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
-
-  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
-    uses.assign(g.nodes.size(), 0);
-    for (int r : g.results) ++uses[r];
-    for (std::size_t n = 0; n < what.size(); ++n) {
-      if (!live[n]) continue;
-      node const& nd = g.nodes[n];
-      for (int k = 0; k < nd.count; ++k) ++uses[g.edges[nd.first + k]];
-      known const k = what[n];
-      if (k == known::add) add_ = nd.op;
-      if (k == known::sub) sub_ = nd.op;
-      if (k == known::neg) neg_ = nd.op;
-      if (k == known::expand && nd.at.count == 1) expand = nd.op;
-    }
-  }
-  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
-  constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
-  constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
-  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
-  constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
-  /// The very bits: 0 and -0 differ.
-  constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
-
-  constexpr int add(node const& n, int const* in, known k) {
-    int const id = w.append(n, in);
-    made.push_back(k);
-    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
-    splat.push_back(constant_ || same);
-    value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
-    return id;
-  }
-  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
-  constexpr int splatted(meta const& m, double x) {
-    if (m.sizes.n > 0 && !expand) return -1;
-    node c;
-    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
-    int const id = add(c, nullptr, known::constant);
-    if (m.sizes.n == 0) return id;
-    node e;
-    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
-    return add(e, &id, known::expand);
-  }
-  /// A binary operator in place of `nd`.
-  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
-    int const in[] = {a, b};
-    nd.op = op, nd.count = 2;
-    return add(nd, in, k);
-  }
-  /// Whether two nodes are one or will be: the same operator on the same operands.
-  constexpr bool equal(int a, int b) const {
-    if (a == b) return true;
-    bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out && at(a).at == at(b).at;
-    for (int e = 0; same && e < at(a).count; ++e) same = input(a, e) == input(b, e);
-    return same;
-  }
-  constexpr int negated(node nd, int a) {
-    if (kind(a) == known::neg) return input(a, 0);
-    nd.op = neg_, nd.count = 1;
-    return add(nd, &a, known::neg);
-  }
-  /// Whether a permutation exchanges the last two axes.
-  static constexpr bool swaps(dims const& p) {
-    bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
-    for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
-    return r;
-  }
-  constexpr int visit(int n);
-  constexpr int arithmetic(node const& nd, known k, int const* in);
-  constexpr int view(node nd, known k, int const* in);
-
-  static constexpr index_t few = 64; // elements of a constant that the compiler computes
-  constexpr bool evaluates(node const& nd, known k, int const* in) const;
-  constexpr int evaluated(node const& nd, known k, int const* in);
-};
-
-/// Is a node an operator on constants, one of them an array, and little work?
-constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
-  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
-  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
-  bool any = false;
-  for (int e = 0; e < nd.count; ++e) {
-    if (kind(in[e]) == known::data) any = true;
-    else if (!is_splat(in[e])) return false;
-  }
-  if (!any || nd.count > 3) return false;
-  for (index_t d : nd.out.sizes)
-    if (is_symbol(d)) return false;
-  return numel(nd.out.sizes) <= few;
-}
-/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
-constexpr int folder::evaluated(node const& nd, known k, int const* in) {
-  dims const& s = nd.out.sizes;
-  dims const strides = contiguous_strides(s);
-  list<double> result;
-  bool same = true;
-  for (index_t e = 0; e < numel(s); ++e) {
-    double x[4]{};
-    for (int q = 0; q < nd.count; ++q) {
-      dims const& a = at(in[q]).out.sizes;
-      dims const as = contiguous_strides(a);
-      index_t from = k == known::reshape ? e : 0;
-      for (int d = 0; d < s.n && k != known::reshape; ++d) {
-        index_t const i = e / strides[d] % s[d];
-        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
-        else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
-      }
-      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
-      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
-    }
-    double y = x[0];
-    if (k == known::add) y = x[0] + x[1];
-    else if (k == known::sub) y = x[0] - x[1];
-    else if (k == known::mul) y = x[0] * x[1];
-    else if (k == known::neg) y = -x[0];
-    else if (k == known::cheap) y = nd.op->lane_f64(x);
-    else if (k == known::div) {
-      if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
-      y = x[0] / x[1];
-    }
-    if (k <= known::convert) {
-      if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
-      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
-      else y = static_cast<double>(static_cast<index_t>(y));
-    }
-    result.push_back(y);
-    same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
-  }
-  if (same && !result.empty())
-    if (int const id = splatted(nd.out, result[0]); id >= 0) return id;
-  node c;
-  c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
-  for (double y : result) w.to.constants.push_back(y);
-  return add(c, nullptr, known::data);
-}
-
 /// Simplifications that keep every IEEE result; -1 for none.
 constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   auto keeps = [&](int a) { return at(a).out == nd.out; };
@@ -170,6 +18,12 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
     if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
     if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
     if (k == known::neg) return splatted(nd.out, -x);
+  }
+  if (k == known::cheap && nd.count <= 3) { // comparisons and such
+    double x[4]{};
+    bool all = true;
+    for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
+    if (double const y = all ? nd.op->lane_f64(x) : 0; all) return splatted(nd.out, round_to(nd.out.type, y));
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
@@ -190,6 +44,26 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
   if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
+}
+
+/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for none.
+constexpr int folder::slice(node nd, int a) {
+  dims const& r = nd.at[0];
+  if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
+  if (kind(a) != known::expand || at(a).at.count != 1) return -1;
+  int from = input(a, 0);
+  node const repeat = at(a);
+  dims const& s = at(from).out.sizes;
+  int const axis = static_cast<int>(r[0]) - (nd.out.sizes.n - s.n);
+  if (axis >= 0 && s[axis] != 1) {
+    node part = nd;
+    part.at = attributes(dims{axis, r[1], r[2], r[3]});
+    part.out.sizes = s, part.out.sizes[axis] = nd.out.sizes[static_cast<int>(r[0])];
+    from = evaluates(part, known::slice, &from) ? evaluated(part, known::slice, &from) : add(part, &from, known::slice);
+  }
+  node e = repeat;
+  e.out = nd.out, e.at = attributes(nd.out.sizes);
+  return add(e, &from, known::expand);
 }
 
 /// Views of views, and views that change nothing; -1 for none.
@@ -217,10 +91,7 @@ constexpr int folder::view(node nd, known k, int const* in) {
     nd.at = attributes(perm);
     return add(nd, &from, k);
   }
-  if (k == known::slice) {
-    dims const& s = nd.at[0];
-    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
-  }
+  if (k == known::slice) return slice(nd, a);
   if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
   if (kind(a) == k) {
     int const from = input(a, 0);
@@ -273,7 +144,7 @@ constexpr int folder::visit(int n) {
 } // namespace detail
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
-/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
+/// views that change nothing, slices of what is repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
 /// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
 /// depends on is left out. One bounded visit per node.
 constexpr graph fold(graph const& g) {

@@ -113,8 +113,8 @@ private:
       leave_all<0, M>(mem, i, sum, fixed, fixed);
     } else {
       V now[b.step_count + 1];
-      steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-      leave_all<0, M>(mem, i, sum, fixed, now);
+      if constexpr (b.ordered) ordered<M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count + 63) / 64>{});
+      else steps<b.step_first, b.step_count, M>(mem, i, fixed, now), leave_all<0, M>(mem, i, sum, fixed, now);
     }
   }
   template <class M, class Mem>
@@ -122,13 +122,26 @@ private:
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    leave_all<0, M>(mem, i, sum, fixed, now);
-    leave_all<0, M>(mem, j, sum, fixed, next);
+    pair_steps<M>(mem, i, j, sum, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    if constexpr (!b.ordered) leave_all<0, M>(mem, i, sum, fixed, now), leave_all<0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
-    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* sum, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
+    ((take<K, M>(mem, i, sum, fixed, now), take<K, M>(mem, j, sum, fixed, next)), ...);
+  }
+  /// One step of the body: a value, or what a sink does with one.
+  template <int K, class M, class Mem>
+  static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V const* fixed, V* now) {
+    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
+    else compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now);
+  }
+  template <class M, class Mem, int... C> // folds are limited to 256 elements
+  static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
+    (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
+  }
+  template <int From, class M, class Mem, int... K>
+  static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+    (take<From + K, M>(mem, i, sum, fixed, now), ...);
   }
   template <int From, class M, class Mem>
   static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {

@@ -187,7 +187,7 @@ private:
       if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
         seen[n] = j;
       }
       if (keep) {

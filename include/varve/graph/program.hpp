@@ -47,7 +47,8 @@ enum class step_kind : unsigned char {
   least,    // of all operands
   dot,      // sum of products of operand pairs
   fma,      // a * b + c
-  fnma      // c - a * b
+  fnma,     // c - a * b
+  leave     // no value: sink `slot` of the body takes its own
 };
 /// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
 struct step {
@@ -95,8 +96,9 @@ struct body {
   int sink_first, sink_count;
   int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
   int kept;
+  bool ordered; // the sinks are among the steps
 };
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
 
 /// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
 struct block {

@@ -14,6 +14,7 @@ struct role_table {
   list<role> of{};
   list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
   list<index_t> dense{};  // the part of it that varies with every element
+  list<char> heavy{};     // an operator of many instructions is in that part
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
   /// Cost of one operator without its operands.
@@ -24,7 +25,7 @@ struct role_table {
 
   constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
-    of.reserve(n), weight.reserve(n), dense.reserve(n);
+    of.reserve(n), weight.reserve(n), dense.reserve(n), heavy.reserve(n);
     for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
   }
   constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
@@ -64,6 +65,12 @@ struct role_table {
     return r;
   }
 
+  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory beyond the first caches and back.
+  constexpr bool recomputes(int n) const {
+    bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
+    return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
+  }
+
 private:
   constexpr index_t inner(node const& nd) const {
     dims const& a = sizes(input(nd, 0));
@@ -72,6 +79,7 @@ private:
   constexpr void classify(node const& nd, known k) {
     role r = role::inlined;
     index_t w = own(k), d = w, times = 1;
+    bool much = w > 1;
     index_t const size = numel(nd.out.sizes);
     switch (k) {
     case known::placeholder:
@@ -110,12 +118,13 @@ private:
         auto const o = static_cast<std::size_t>(input(nd, e));
         if (of[o] != role::inlined) continue;
         w += weight[o] * times;
-        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times;
+        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times, much = much || heavy[o];
       }
     else w = d = 0;
     of.push_back(r);
     weight.push_back(w < 100000 ? w : 100000);
     dense.push_back(d < 100000 ? d : 100000);
+    heavy.push_back(much);
   }
 };
 

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/call.hpp>
-#include <varve/graph/join.hpp>
 #include <varve/graph/nest.hpp>
-#include <varve/graph/optimize.hpp>
 #include <varve/graph/plan.hpp>
+#include <varve/graph/prepare.hpp>
+#include <varve/graph/schedule.hpp>
 #include <varve/graph/scratch.hpp>
 
 namespace varve::loop {
@@ -23,8 +23,7 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph g = optimize(traced);
-    join_slices(g);
+    graph const g = prepare(traced);
     return function_of(g, R);
   }
 };
@@ -34,8 +33,7 @@ struct region_of<Make, R> {
   static constexpr int symbols = Make::symbols;
   static constexpr graph at(int point) {
     graph const traced = Make::at(point);
-    graph g = optimize(traced);
-    join_slices(g);
+    graph const g = prepare(traced);
     return function_of(g, R);
   }
 };
@@ -224,10 +222,9 @@ struct built {
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
     } else {
-      graph better = optimize(traced);
-      join_slices(better);
+      graph const better = prepare(traced);
       p = plan(better);
-      cut_long_bodies(p);
+      schedule(p), cut_long_bodies(p);
     }
     return static_program<S>(p);
   }
@@ -245,11 +242,10 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
-    graph better[] = {optimize(traced[0]), optimize(traced[1])};
-    join_slices(better[0]), join_slices(better[1]);
+    graph const better[] = {prepare(traced[0]), prepare(traced[1])};
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
-    cut_long_bodies(p), cut_long_bodies(q);
+    schedule(p), schedule(q), cut_long_bodies(p), cut_long_bodies(q);
     detail::program_reader reader{p, q, sizes};
     bool const same = reader.run();
     if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/block.hpp>
+
+/// @file
+/// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many values are alive at once, and how many of them leave the registers.
+namespace varve::loop {
+
+namespace detail {
+/// Orders one body: depth first from what it leaves behind, of the operands of a step first the one that needs most registers. A value is left as soon as it is there.
+struct scheduler {
+  program& p;
+  body const& b;
+  list<int> order{}, position{}; // old numbers; the new number of a step
+  list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
+
+  /// Calls `f(slot&)` for all operands of a step.
+  template <class F>
+  static constexpr void operands(program& p, step& s, F f) {
+    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma;
+    int* const slots = p.slots.data() + s.args;
+    for (int k = 0; k < s.count; ++k) f(listed ? slots[k] : s.in[k]);
+    for (int k = 0; listed && k < s.count && k < 3; ++k) s.in[k] = slots[k];
+  }
+  constexpr step& at(int k) { return p.steps[b.step_first + k]; }
+  /// Registers that a step needs with all it is made of, were nothing of that used twice.
+  constexpr void count_needs() {
+    need.assign(static_cast<std::size_t>(b.step_count), 1);
+    for (int k = 0; k < b.step_count; ++k) {
+      if (at(k).kind == step_kind::none) continue;
+      int most = 0, second = 0, alive = 0;
+      operands(p, at(k), [&](int& a) {
+        if (a < 0) return;
+        int const n = need[a];
+        ++alive;
+        if (n > most) second = most, most = n;
+        else if (n > second) second = n;
+      });
+      int const own = most == second ? most + 1 : most;
+      need[k] = own > alive ? own : alive;
+    }
+  }
+  constexpr void leave(int k) {
+    for (int s = first_sink[k]; s >= 0;) {
+      int const other = next_sink[s];
+      if (--waits[s / 2] == 0) order.push_back(~(s / 2));
+      s = other;
+    }
+  }
+  constexpr void visit(int from) {
+    int* const place = position.data();
+    pending.push_back(from);
+    while (!pending.empty()) {
+      int const k = pending.back();
+      if (k < 0) { // its operands are there
+        pending.pop_back();
+        if (place[~k] >= 0) continue;
+        place[~k] = static_cast<int>(order.size());
+        order.push_back(~k);
+        leave(~k);
+        continue;
+      }
+      if (place[k] >= 0) {
+        pending.pop_back();
+        continue;
+      }
+      pending.back() = ~k;
+      std::size_t const first = pending.size();
+      operands(p, at(k), [&](int& a) {
+        if (a >= 0 && place[a] < 0) pending.push_back(a);
+      });
+      for (std::size_t q = first + 1; q < pending.size(); ++q) // the greatest need last: it comes first
+        for (std::size_t r = q; r > first && need[pending[r]] < need[pending[r - 1]]; --r) std::swap(pending[r], pending[r - 1]);
+    }
+  }
+  /// Appends the steps of the body in their new order; how many.
+  constexpr int run(list<step>& to) {
+    count_needs();
+    position.assign(static_cast<std::size_t>(b.step_count), -1), first_sink.assign(static_cast<std::size_t>(b.step_count), -1);
+    next_sink.assign(static_cast<std::size_t>(2 * b.sink_count), -1), waits.assign(static_cast<std::size_t>(b.sink_count), 0);
+    for (int s = b.sink_count - 1; s >= 0; --s)
+      for (int e = 1; e >= 0; --e) {
+        sink const& x = p.sinks[b.sink_first + s];
+        int const a = e == 0 ? x.a : x.product ? x.b : -1;
+        if (a < 0) continue;
+        next_sink[2 * s + e] = first_sink[a], first_sink[a] = 2 * s + e;
+        ++waits[s];
+      }
+    for (int s = 0; s < b.sink_count; ++s) {
+      sink const& x = p.sinks[b.sink_first + s];
+      if (x.a < 0 && !(x.product && x.b >= 0)) order.push_back(~s);
+      if (x.a >= 0) visit(x.a);
+      if (x.product && x.b >= 0) visit(x.b);
+    }
+    for (int k : order) {
+      if (k < 0) {
+        step s = blank_step;
+        s.kind = step_kind::leave, s.slot = ~k;
+        to.push_back(s);
+        continue;
+      }
+      step s = at(k);
+      operands(p, s, [&](int& a) {
+        if (a >= 0) a = position[a];
+      });
+      s.slot = position[k];
+      to.push_back(s);
+    }
+    for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
+      sink& x = p.sinks[s];
+      if (x.a >= 0) x.a = position[x.a];
+      if (x.product && x.b >= 0) x.b = position[x.b];
+    }
+    return static_cast<int>(order.size());
+  }
+};
+} // namespace detail
+
+/// Orders the steps of all bodies that are compiled as a whole. Linear in the number of steps and operands.
+constexpr void schedule(program& p) {
+  list<step> all;
+  all.reserve(p.steps.size() + p.sinks.size());
+  for (body& b : p.bodies) {
+    int const fixed = static_cast<int>(all.size());
+    for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
+    int const first = static_cast<int>(all.size());
+    bool whole = b.step_count <= whole_body && b.sink_count <= 128;
+    for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
+    if (whole) {
+      b.step_count = detail::scheduler{p, b}.run(all);
+      b.ordered = true;
+    } else {
+      for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
+    }
+    b.fixed_first = fixed, b.step_first = first;
+  }
+  p.steps = all;
+}
+
+} // namespace varve::loop
