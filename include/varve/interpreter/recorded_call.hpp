@@ -68,11 +68,12 @@ struct operator_node : grad_node {
   static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of, bool eager = false) {
     op_table const& t = *op.table;
     int const n = x.size();
-    edge const* edges[saved_values::most];
+    edge const* found[saved_values::most];
+    edge const* const* edges = found;
+    if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
     unsigned reads = 0;
     for (int i = 0; i < n; ++i) {
-      if constexpr (std::is_pointer_v<EdgeOf>) edges[i] = edge_of[i];
-      else edges[i] = edge_of(i);
+      if constexpr (!std::is_pointer_v<EdgeOf>) found[i] = edge_of(i);
       if (edges[i]) reads |= t.saved.of[i];
     }
     int count = static_cast<int>(reads >> saved_value::result & 1);

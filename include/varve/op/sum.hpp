@@ -31,9 +31,14 @@ struct rules<sum_t> : rule::reduction {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return choose(
-        same_fact(shape_of(g), ints<>{}), [&](auto const& one) { return broadcast_to(one, shape_of(x)); }, // any shape can be made of it
-        [&](auto const& some) { return broadcast_to(detail::keep_reduced(op, some, x), shape_of(x)); }, g);
+    using S = decltype(shape_of(g));
+    if constexpr (std::is_same_v<S, ints<>>) {
+      return broadcast_to(g, shape_of(x)); // any shape can be made of one element
+    } else {
+      if constexpr (!is_ints<S>)
+        if (rank_of(g) == 0) return broadcast_to(g, shape_of(x));
+      return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
+    }
   }
 };
 
