@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Graphs are freed with the last handle: programs in a loop hold no more memory after many rounds than after some.
+// Graphs are freed with the last handle: programs in a loop hold no more memory after many rounds than after some. What a step takes from the heap, once a first one has been made: nothing.
 #include "autograd_test.hpp"
 
 #include <atomic>
@@ -7,9 +7,9 @@
 #include <new>
 
 namespace {
-std::atomic<long> live{0};
+std::atomic<long> live{0}, taken_ever{0};
 void* take(std::size_t n, std::size_t align) {
-  ++live;
+  ++live, ++taken_ever;
   if (void* const p = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (n + align - 1) / align * align) : std::malloc(n ? n : 1))
     return p;
   throw std::bad_alloc();
@@ -23,7 +23,7 @@ void give(void* p) noexcept {
 void* operator new(std::size_t n) { return take(n, 0); }
 void* operator new(std::size_t n, std::align_val_t a) { return take(n, static_cast<std::size_t>(a)); }
 void* operator new(std::size_t n, std::nothrow_t const&) noexcept {
-  ++live;
+  ++live, ++taken_ever;
   return std::malloc(n ? n : 1);
 }
 void operator delete(void* p, std::nothrow_t const&) noexcept { give(p); }
@@ -183,4 +183,42 @@ TEST_CASE("memory: an exception in the middle leaves nothing", "[autograd][memor
             y.backward();
           } catch (vv::autograd_error const&) {}
         }) == 0);
+}
+
+TEST_CASE("memory: small tensors, nodes and the lists of a run are used again", "[autograd][memory]") {
+  tensor const x = leaf({0.1, 0.2, 0.3, 0.4}), w = leaf({1, 2, 3, 4}), b = vec({0.5, 0.5, 0.5, 0.5});
+  auto const chain = [&] {
+    tensor y = x;
+    for (int k = 0; k < 3; ++k) y = vv::tanh(y * w + b);
+    return vv::sum(y);
+  };
+  // One value that many read: more than one node may run at a time.
+  auto const wide = [&] {
+    tensor const y = x * w;
+    tensor sum = vv::sin(y);
+    for (int k = 0; k < 5; ++k) sum = sum + vv::cos(y) * x;
+    return vv::sum(sum);
+  };
+  auto const of_step = [&](auto const& f) {
+    long taken = 0;
+    list first;
+    for (int k = 0; k < 3; ++k) {
+      long const before = taken_ever;
+      f().backward();
+      taken = taken_ever - before;
+      list const g = grad_of(x);
+      if (k == 0) first = g;
+      CHECK(g == first);
+      x.zero_grad(), w.zero_grad();
+    }
+    return taken;
+  };
+  long const of_chain = of_step(chain), of_wide = of_step(wide);
+  if (VARVE_RECYCLE_BLOCKS) { // else every block is the heap's
+    CHECK(of_chain == 0);
+    CHECK(of_wide == 0);
+  } else {
+    CHECK(of_chain > 0);
+    CHECK(of_wide > 0);
+  }
 }
