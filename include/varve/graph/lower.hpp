@@ -12,21 +12,51 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   graph const& g = u.f.g;
   // Plain pointers: each call saved is saved a thousand times in the compiler.
   instance const* const all = u.all.data();
-  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data();
+  axis_index const* const maps = u.maps.data();
+  int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
   node const* const nodes = g.nodes.data();
   known const* const what_of = u.f.what.data();
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
   b.type = detail::lanes_for(u, roots);
 
-  list<access> acc; // of loads first, then of sinks
+  // Affine addresses over the iteration space: loads first, then sinks.
+  list<access> acc;
   list<int> access_numbers(static_cast<std::size_t>(count), -1);
   int* const access_of = access_numbers.data();
-  int const steps = detail::addresses(u, rank, buffer_of.data(), access_of, acc), first_sink = static_cast<int>(acc.size());
-  for (root const& r : roots) {
-    acc.push_back(r.at);
-    for (int d = 0; d < rank; ++d) acc.back().offset += r.at.stride[d] * u.range.lo[d];
+  int steps = 0;
+  for (int i = 0; i < count; ++i) {
+    instance const& in = all[i];
+    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
+    node const& nd = nodes[in.node];
+    known const what = what_of[in.node];
+    bool const index = what == known::arange || what == known::one_hot || what == known::count;
+    if (in.as == instance::form::value && !index) {
+      steps += 1;
+      continue;
+    }
+    access a = blank_access;
+    dims const stride = contiguous_strides(nd.out.sizes);
+    for (int k = 0; k < nd.out.sizes.n; ++k) {
+      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
+      axis_index const& x = maps[in.map + k];
+      index_t const s = index ? 1 : stride[k];
+      a.offset += x.offset * s;
+      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
+    }
+    if (what == known::count) a.offset = nd.at[0][0];
+    if (!index) {
+      int from = in.node;
+      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
+      a.buffer = buffer_of_[from];
+    }
+    access_of[i] = static_cast<int>(acc.size());
+    acc.push_back(a);
   }
+  int const first_sink = static_cast<int>(acc.size());
+  for (root const& r : roots) acc.push_back(r.at);
+  for (access& a : acc)
+    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
 
   // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
   for (int d = 0; d < rank; ++d) {
@@ -100,8 +130,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
-  auto is_twice = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::add && resolved[args[all[i].args]] == resolved[args[all[i].args + 1]]; };
-  auto is_product = [&](int i) { return (all[i].as == instance::form::value && what_of[all[i].node] == known::mul) || is_twice(i); };
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
   auto sums_products = [&](instance const& in) { // then it is a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
@@ -118,12 +147,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     for (int k = 0; k < in.count; ++k) {
       int const a = resolved[args[in.args + k]];
       int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
-      bool const sum_of_products = other != a && (k == 1 || !is_product(other));
+      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
       if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
     }
   }
   for (root const& r : roots) {
-    if (r.kind != sink_kind::sum || r.product || b.vector < 0 || is_twice(resolved[r.a])) rounded[resolved[r.a]] = 1;
+    if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
     if (r.product) rounded[resolved[r.b]] = 1;
   }
   list<step> fixed, varying;
@@ -157,16 +186,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       }
     }
   };
-  int two = 0;
-  auto factor = [&](int m, int k) { // x + x is x * 2
-    if (k == 0 || !is_twice(m)) return slot[resolved[args[all[m].args + k]]];
-    if (two == 0) {
-      step s = blank_step;
-      s.kind = step_kind::constant, s.value = 2, s.slot = static_cast<int>(fixed.size());
-      two = ~s.slot, fixed.push_back(s);
-    }
-    return two;
-  };
+  auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
   auto vanish = [&](int m) { // a product whose users multiply by themselves
     if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
   };
@@ -215,7 +235,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
     }
     // a * b + c in one instruction, when the product is used in sums only
-    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0 && !is_twice(i)) {
+    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
       for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
         int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
         if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
@@ -234,7 +254,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     step_of[i] = invariant ? -1 : s.slot;
     (invariant ? fixed : varying).push_back(s);
   }
-  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !is_twice(summand(r)) && !rounded[summand(r)]; };
+  auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
   for (root const& r : roots) {
     if (!multiplies(r)) continue;
     vanish(summand(r));

@@ -65,45 +65,6 @@ constexpr list<char> subtracted_products(unfolding const& u, list<root> const& r
   return r;
 }
 
-/// Appends the affine addresses of all that `u` loads or counts over its range of an iteration space of this rank, and tells which one an instance has. How many other values there are.
-constexpr int addresses(unfolding const& u, int rank, int const* buffer_of, int* access_of, list<access>& to) {
-  instance const* const all = u.all.data();
-  axis_index const* const maps = u.maps.data();
-  known const* const what_of = u.f.what.data();
-  int const count = static_cast<int>(u.all.size());
-  int others = 0;
-  for (int i = 0; i < count; ++i) {
-    instance const& in = all[i];
-    if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
-    node const& nd = u.f.g.nodes.data()[in.node];
-    known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot || what == known::count;
-    if (in.as == instance::form::value && !index) {
-      ++others;
-      continue;
-    }
-    access a = blank_access;
-    dims const stride = contiguous_strides(nd.out.sizes);
-    for (int k = 0; k < nd.out.sizes.n; ++k) {
-      if (index && k + 1 < nd.out.sizes.n) continue; // the last index is the value
-      axis_index const& x = maps[in.map + k];
-      index_t const s = index ? 1 : stride[k];
-      a.offset += x.offset * s;
-      if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
-    }
-    if (what == known::count) a.offset = nd.at[0][0];
-    if (!index) {
-      int from = in.node;
-      if (what_of[from] == known::reshape && buffer_of[from] < 0) from = u.f.g.edges.data()[nd.first];
-      a.buffer = buffer_of[from];
-    }
-    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
-    access_of[i] = static_cast<int>(to.size());
-    to.push_back(a);
-  }
-  return others;
-}
-
 /// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
 constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;

@@ -6,13 +6,29 @@
 /// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many values are alive at once, and how many of them leave the registers.
 namespace varve::loop {
 
+/// Registers that hold values, those aside that operators of many instructions need for themselves.
+inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 10;
+
 namespace detail {
-/// Orders one body: depth first from what it leaves behind, of the operands of a step first the one that needs most registers. A value is left as soon as it is there.
+/// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first
+/// the one that needs most registers. A value is left as soon as it is there.
 struct scheduler {
   program& p;
   body const& b;
   list<int> order{}, position{}; // old numbers; the new number of a step
   list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
+  struct entry {
+    op_handle const* op;
+    bool is_long;
+  };
+  list<entry> seen{};
+
+  constexpr bool is_long(op_handle const* op) {
+    for (entry const& e : seen)
+      if (e.op == op) return e.is_long;
+    seen.push_back({op, identify(*op) == known::pointwise});
+    return seen.back().is_long;
+  }
 
   /// Calls `f(slot&)` for all operands of a step.
   template <class F>
@@ -23,6 +39,27 @@ struct scheduler {
     for (int k = 0; listed && k < s.count && k < 3; ++k) s.in[k] = slots[k];
   }
   constexpr step& at(int k) { return p.steps[b.step_first + k]; }
+  /// The most values that are alive at once in the order of the graph, where sinks come last.
+  constexpr int most_alive() {
+    list<int> last(static_cast<std::size_t>(b.step_count), -1);
+    for (int k = 0; k < b.step_count; ++k)
+      if (at(k).kind != step_kind::none)
+        operands(p, at(k), [&](int& a) {
+          if (a >= 0) last[a] = k;
+        });
+    for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
+      if (p.sinks[s].a >= 0) last[p.sinks[s].a] = b.step_count;
+      if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = b.step_count;
+    }
+    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, 0);
+    int alive = 0, most = 0;
+    for (int k = 0; k < b.step_count; ++k) {
+      if (last[k] >= 0) ++alive, ++ending[last[k]];
+      most = alive > most ? alive : most;
+      alive -= ending[k];
+    }
+    return most;
+  }
   /// Registers that a step needs with all it is made of, were nothing of that used twice.
   constexpr void count_needs() {
     need.assign(static_cast<std::size_t>(b.step_count), 1);
@@ -86,6 +123,8 @@ struct scheduler {
         next_sink[2 * s + e] = first_sink[a], first_sink[a] = 2 * s + e;
         ++waits[s];
       }
+    for (int k = 0; k < b.step_count; ++k)
+      if (at(k).kind == step_kind::op && is_long(at(k).op)) visit(k);
     for (int s = 0; s < b.sink_count; ++s) {
       sink const& x = p.sinks[b.sink_first + s];
       if (x.a < 0 && !(x.product && x.b >= 0)) order.push_back(~s);
@@ -116,8 +155,13 @@ struct scheduler {
 };
 } // namespace detail
 
-/// Orders the steps of all bodies that are compiled as a whole. Linear in the number of steps and operands.
-constexpr void schedule(program& p) {
+/// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another order would take from them.
+constexpr bool runs_in_pairs(body const& b) {
+  return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * static_cast<index_t>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+}
+
+/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.
+constexpr void schedule(program& p, int room = registers) {
   list<step> all;
   all.reserve(p.steps.size() + p.sinks.size());
   for (body& b : p.bodies) {
@@ -126,8 +170,9 @@ constexpr void schedule(program& p) {
     int const first = static_cast<int>(all.size());
     bool whole = b.step_count <= whole_body && b.sink_count <= 128;
     for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
-    if (whole) {
-      b.step_count = detail::scheduler{p, b}.run(all);
+    detail::scheduler order{p, b};
+    if (whole && !runs_in_pairs(b) && order.most_alive() > room) {
+      b.step_count = order.run(all);
       b.ordered = true;
     } else {
       for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);

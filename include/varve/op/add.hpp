@@ -39,7 +39,11 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x) { return -x; }
+  template <class X>
+  static constexpr auto kernel(X x) {
+    if constexpr (kernel::is_batch<X>) return kernel::negate<kernel::element_t<X>>(x);
+    else return -x;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
 };
 
