@@ -57,6 +57,10 @@ private:
   enum class act : unsigned char { start, leave, finish };
   /// Sinks in one function: many of them are several, as many steps are.
   static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  static constexpr bool alike = [] {
+    if constexpr (sinks > at_once) return sink_table<P, B>::alike();
+    else return false;
+  }();
   template <int From>
   using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
@@ -85,7 +89,7 @@ private:
   static VARVE_INLINE void put_together(Mem const& mem, T (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
     for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<sink_at<S>.kind>(partial[0][S], partial[k][S]) : T(0)), ...);
-    ((accumulates<0, S> ? leave_number<S>(place_of<S>(mem, i), partial[0][S]) : void()), ...);
+    ((accumulates<0, S> ? leave_number<S>((address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i)), partial[0][S]) : void()), ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
   template <int L>
@@ -186,9 +190,30 @@ private:
   }
   template <act A, int L, int From, class M, class Mem>
   static VARVE_INLINE void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
-    if constexpr (sinks <= at_once) some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
-    else sinks_apart<A, L, From, M>(mem, i, sum, fixed, now);
-    if constexpr (From + at_once < sinks) all_sinks<A, L, From + at_once, M>(mem, i, sum, fixed, now);
+    if constexpr (alike) {
+      sinks_alike<A, M>(mem, i, sum, fixed, now);
+    } else {
+      if constexpr (sinks <= at_once) some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
+      else sinks_apart<A, L, From, M>(mem, i, sum, fixed, now);
+      if constexpr (From + at_once < sinks) all_sinks<A, L, From + at_once, M>(mem, i, sum, fixed, now);
+    }
+  }
+  template <act A, class M, class Mem>
+  static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    using table = sink_table<P, B>;
+    constexpr sink_kind kind = table::first.kind;
+    for (int s = 0; s < sinks; ++s) {
+      if constexpr (A == act::start) {
+        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<kind, T>());
+      } else if constexpr (A == act::leave) {
+        V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]), &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
+        sum[s] = masked<M, true>(i, with_one_more<kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
+      } else {
+        V all = sum[s];
+        for (int u = 1; u < side_by_side; ++u) all = merged<kind>(all, sum[u * sinks + s]);
+        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<kind>(all));
+      }
+    }
   }
   template <act A, int L, int From, class M, class Mem>
   static VARVE_NOINLINE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
@@ -206,13 +231,13 @@ private:
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
-      hold<S, M>(mem, i, place_of<S>(mem, i), a);
+      hold<S, M>(mem, i, (address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i)), a);
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
         sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<s.kind, s.product, s.minus>(sum[S], a, c), sum[S]);
       } else {
-        auto* p = place_of<S>(mem, i);
+        auto* p = (address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i));
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
           V const zero = V(neutral<s.kind, T>());
           leave_number<S>(p, across<s.kind>(masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(zero, a, c), zero)));
@@ -222,11 +247,6 @@ private:
         }
       }
     }
-  }
-  /// Where a sink leaves its value.
-  template <int S, class Mem>
-  static VARVE_INLINE auto* place_of(Mem const& mem, index_t const* i) {
-    return address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
   }
   /// What memory holds of a reduction.
   template <int S, class M, class Mem, class X>
@@ -249,7 +269,7 @@ private:
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
       V r = total<S>(sum);
-      auto* p = place_of<S>(mem, i);
+      auto* p = (address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i));
       if constexpr (b.vector >= s.level) {
         leave_number<S>(p, across<s.kind>(r));
       } else {

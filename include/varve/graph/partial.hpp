@@ -47,4 +47,35 @@ VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unu
   }
 }
 
+/// The sinks of body `B` of program `P` as a table, for walking through many that are `alike` at run time, where a function for each would take the compiler's time: values that are all
+/// summed up (or compared) over the whole nest, each into a temporary of its own.
+template <class P, int B>
+struct sink_table {
+  static constexpr body b = P::value.bodies[B];
+  static constexpr sink first = P::value.sinks[b.sink_first];
+  static constexpr dtype type = P::value.buffers[P::value.accesses[first.access].buffer].type;
+  int slot[b.sink_count], other[b.sink_count]; // the values, or the factors of what is summed up
+  index_t byte[b.sink_count]; // in the arena
+
+  static consteval bool alike() {
+    if (first.kind == sink_kind::store || first.level != 0) return false;
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      sink const& s = P::value.sinks[k];
+      access const& a = P::value.accesses[s.access];
+      buffer const& to = P::value.buffers[a.buffer];
+      if (s.kind != first.kind || s.product != first.product || s.minus != first.minus || s.level != 0 || s.accumulate != first.accumulate || to.where != place::arena || to.type != type || is_run_time(a.offset)) return false;
+    }
+    return true;
+  }
+  consteval sink_table() : slot{}, other{}, byte{} {
+    for (int k = 0; k < b.sink_count; ++k) {
+      sink const& s = P::value.sinks[b.sink_first + k];
+      access const& a = P::value.accesses[s.access];
+      slot[k] = s.a, other[k] = s.product ? s.b : s.a, byte[k] = P::value.buffers[a.buffer].number + a.offset * itemsize(type);
+    }
+  }
+};
+template <class P, int B>
+inline constexpr sink_table<P, B> table_of_sinks{};
+
 } // namespace varve::loop
