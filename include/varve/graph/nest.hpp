@@ -89,7 +89,7 @@ private:
   static VARVE_INLINE void put_together(Mem const& mem, T (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
     for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<sink_at<S>.kind>(partial[0][S], partial[k][S]) : T(0)), ...);
-    ((accumulates<0, S> ? leave_number<S>((address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i)), partial[0][S]) : void()), ...);
+    ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
   template <int L>
@@ -231,13 +231,13 @@ private:
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
-      hold<S, M>(mem, i, (address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i)), a);
+      hold<S, M>(mem, i, address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), a);
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
         sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<s.kind, s.product, s.minus>(sum[S], a, c), sum[S]);
       } else {
-        auto* p = (address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i));
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
           V const zero = V(neutral<s.kind, T>());
           leave_number<S>(p, across<s.kind>(masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(zero, a, c), zero)));
@@ -269,7 +269,7 @@ private:
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
       V r = total<S>(sum);
-      auto* p = (address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i));
+      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
       if constexpr (b.vector >= s.level) {
         leave_number<S>(p, across<s.kind>(r));
       } else {
