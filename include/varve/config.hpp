@@ -20,6 +20,16 @@
 #define VARVE_USE_XSIMD 0
 #endif
 
+/// 1 when threads of OpenMP share the long loops of fused programs; by default where the compiler uses OpenMP (`-fopenmp`), without which it cannot be 1. All units of a program must
+/// agree. The CMake option of this name sees to both.
+#ifndef VARVE_USE_OPENMP
+#ifdef _OPENMP
+#define VARVE_USE_OPENMP 1
+#else
+#define VARVE_USE_OPENMP 0
+#endif
+#endif
+
 /// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
 #ifndef VARVE_RECYCLE_BLOCKS
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

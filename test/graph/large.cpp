@@ -38,6 +38,17 @@ constexpr auto many_stages = [](auto const& x) {
   return t;
 };
 
+// More reductions of one loop than one function holds: of one kind, which are a table, and of several.
+template <int Sums, int Products, int Maxima>
+constexpr auto reductions = [](auto const& x) {
+  auto const y = x * 0.01f;
+  auto t = vv::select(x, vv::axis<0>, vv::axis<0>);
+  for (int k = 1; k <= Sums; ++k) t = t + vv::sum(vv::abs(y * static_cast<float>(k)));
+  for (int k = 1; k <= Products; ++k) t = t + vv::sum(y * vv::abs(y - static_cast<float>(k)));
+  for (int k = 1; k <= Maxima; ++k) t = t + vv::amax(y * static_cast<float>(k) - 1.0f);
+  return t;
+};
+
 } // namespace
 
 TEST_CASE("fuse: a body of a thousand operators is cut into blocks and computes what the function does", "[graph][fuse]") {
@@ -71,4 +82,16 @@ TEST_CASE("fuse: more stages than one function holds", "[graph][fuse]") {
   STATIC_REQUIRE(decltype(fast)::program<points>::value.used.stages > 64);
   points const y = fast(x), expected = many_stages(x);
   for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-5f);
+}
+
+TEMPLATE_TEST_CASE_SIG("fuse: more reductions in one loop than one function holds", "[graph][fuse]", ((int Sums, int Products, int Maxima, bool Alike), Sums, Products, Maxima, Alike), (150, 0, 0, true), (0, 150, 0, true),
+                       (0, 0, 150, true), (60, 60, 60, false)) {
+  points const x = sample();
+  constexpr auto fast = vv::fuse(reductions<Sums, Products, Maxima>);
+  using program = decltype(fast)::template program<points>;
+  STATIC_REQUIRE(program::value.bodies[0].sink_count > 128);
+  STATIC_REQUIRE(vv::loop::sink_table<program, 0>::alike() == Alike);
+  float const expected = reductions<Sums, Products, Maxima>(x);
+  CHECK(std::abs(expected) > 1);
+  CHECK(fast(x) == Approx(expected).epsilon(1e-5));
 }

@@ -134,6 +134,23 @@ VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integ
 }
 } // namespace detail
 
+namespace detail {
+template <class P, int First, int From, int Vector, class M, class V, int... K>
+VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<P, First + From + K, From + K, Vector, M>(mem, i, fixed, now), ...);
+}
+template <class P, int First, int Count, int Vector, class M, class V, int... C>
+VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
+  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+}
+} // namespace detail
+
+/// Computes steps `[First, First + Count)` into `now`, all in the caller.
+template <class P, int First, int Count, int Vector, class M, class V>
+VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now) {
+  if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
+}
+
 /// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
 template <class P, int First, int Count, int Vector, class M, class Mem, class V>
 VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstring>
 #include <varve/graph/block_program.hpp>
+#include <varve/graph/scratch.hpp>
+#include <varve/graph/threads.hpp>
 #include <varve/kernel/convert.hpp>
 
 namespace varve::loop {
@@ -14,13 +16,17 @@ VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
   });
 }
 
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes.
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes. Threads (`threads.hpp`) share loops of which each
+/// step of the outermost one writes elements of its own.
 template <class = void>
 class block_runner {
 public:
   VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    if constexpr (threaded)
+      if (loop_parts const parts = parts_of(v, b); parts.count > 1) return run_in_parts(v, b, buffer, parts);
     block_runner r{v, b, buffer, scratch};
     r.start();
+    r.clear_all();
     r.outer(0);
   }
 
@@ -33,16 +39,40 @@ private:
   block_sink const *sinks, *sinks_end;
   std::byte** at; // the places in the present block
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t begin, end; // of the outermost loop
   index_t chunk = 0;
   bool first = true;
 
+  static loop_parts parts_of(block_view const& v, block_body const& b) {
+    index_t points = 1;
+    for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+      if (v.sinks[k].kind != sink_kind::store && v.accesses[b.access_first + v.sinks[k].access].stride[0] == 0) points = 0;
+    loop_parts r(b.extent[0], b.tile == 0 ? b.chunk : 1, points);
+    if (int const n = most_threads(); n < r.count) r.count = n; // for which there is memory; the results are the same for any
+    return r;
+  }
+  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_body const& b, std::byte* const* buffer, loop_parts const& parts) {
+    index_t const bytes = (b.scratch + 63) / 64 * 64;
+    scratch_block const scratch(static_cast<std::size_t>(parts.count * bytes));
+    block_runner{v, b, buffer, scratch.data()}.clear_all();
+    for_each_part(parts.count, [&](int k) {
+      block_runner r{v, b, buffer, scratch.data() + k * bytes};
+      r.begin = parts.begin(k), r.end = parts.begin(k + 1);
+      r.start();
+      r.outer(0);
+    });
+  }
+
   block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
       : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
-        at(reinterpret_cast<std::byte**>(scratch)) {}
+        at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {}
 
   void start() {
     auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
     for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+  }
+  void clear_all() const {
     for (block_sink const* s = sinks; s != sinks_end; ++s)
       if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
   }
@@ -62,13 +92,15 @@ private:
     for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
   }
   void outer(int l) {
+    index_t const n = l == 0 ? end : b.extent[l];
+    i[l] = l == 0 ? begin : 0;
     if (l < b.tile) {
-      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      for (; i[l] < n; ++i[l]) outer(l + 1);
       return;
     }
     if (b.inner == 0) return;
-    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
-      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+    for (; i[l] < n; i[l] += b.chunk) {
+      chunk = n - i[l] < b.chunk ? n - i[l] : b.chunk;
       block();
     }
   }

@@ -53,6 +53,7 @@ VARVE_COLD std::string text_of_term(Names const& names, int k) {
   std::string s = text_of_size(names.names[t.symbol]);
   if (t.inner >= 0) s += " * (" + text_of_term<P>(names, t.inner) + ")";
   else if (t.scale != 1) s = std::to_string(t.scale) + " * " + s;
+  if (t.plus >= 0) s += " + " + text_of_term<P>(names, t.plus);
   return t.constant ? s + (t.constant < 0 ? " - " : " + ") + std::to_string(t.constant < 0 ? -t.constant : t.constant) : s;
 }
 /// Refuses sizes for which the plan does not hold.
@@ -107,7 +108,7 @@ constexpr bool same_plans() {
   constexpr sized_problem p = P::value.problem;
   static_assert(p != sized_problem::value, "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
   static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use one that does not branch on sizes, or a spec of numbers");
-  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products and constants; give one of the symbols a number in the specs");
+  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products, constants and sums of two; give one of the symbols a number in the specs");
   static_assert(p != sized_problem::many, "varve: fuse: too many different sizes; fuse the parts of the function one by one");
   return p == sized_problem::none;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <limits>
 #include <varve/graph/block.hpp>
+#include <varve/graph/partial.hpp>
+#include <varve/graph/threads.hpp>
 
 namespace varve::loop {
 
@@ -19,14 +20,19 @@ struct nest {
   static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
   /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
   static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
-
+  /// Whether threads share the outermost loop.
+  static constexpr bool shared = threaded && can_share<P>(b);
   template <class Mem>
   static VARVE_INLINE void run(Mem const& mem) {
-    index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
-    for (index_t& x : i) x = 0;
-    V sum[side_by_side * sinks];
-    V fixed[b.fixed_count + b.kept + 1];
-    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+    if constexpr (shared) {
+      run_in_parts(mem, std::make_integer_sequence<int, b.rank>{});
+    } else {
+      index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
+      for (index_t& x : i) x = 0;
+      V sum[side_by_side * sinks];
+      V fixed[b.fixed_count + b.kept + 1];
+      level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+    }
   }
 
 private:
@@ -36,7 +42,6 @@ private:
   static constexpr access target = P::value.accesses[sink_at<S>.access];
   template <int S>
   static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
-
   template <int L, int S>
   static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
   template <int L>
@@ -45,25 +50,67 @@ private:
     for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
     return any;
   }();
+  /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become results.
+  enum class act : unsigned char { start, leave, finish };
   /// Sinks in one function: many of them are several, as many steps are.
   static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  static constexpr bool alike = [] {
+    if constexpr (sinks > at_once) return sink_table<P, B>::alike();
+    else return false;
+  }();
   template <int From>
   using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
+  /// The parts of the outermost loop; what they sum up is put together in their order.
+  template <class Mem, int... L>
+  static VARVE_INLINE void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
+    loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
+    constexpr bool sums = any_accumulates<0>;
+    T partial[sums ? loop_parts::most : 1][sinks];
+    for_each_part(parts.count, [&](int k) { run_part(mem, parts.begin(k), parts.begin(k + 1), partial[sums ? k : 0], row<0>{}); });
+    if constexpr (sums) put_together(mem, partial, parts.count, row<0>{});
+  }
+  static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
+  template <class Mem, int... S>
+  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] T* partial, std::integer_sequence<int, S...>) {
+    Mem const own = mem; // nobody else sees it, so that addresses are read once
+    index_t i[part_end + 1];
+    for (index_t& x : i) x = 0;
+    i[part_begin] = begin, i[part_end] = end;
+    V sum[side_by_side * sinks];
+    V fixed[b.fixed_count + b.kept + 1];
+    level<0, lanes_in_use<width>>(own, i, sum, fixed);
+    ((accumulates<0, S> ? void(partial[S] = across<sink_at<S>.kind>(total<S>(sum))) : void()), ...);
+  }
+  template <class Mem, int... S>
+  static VARVE_INLINE void put_together(Mem const& mem, T (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+    constexpr index_t i[max_rank]{};
+    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<sink_at<S>.kind>(partial[0][S], partial[k][S]) : T(0)), ...);
+    ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
+  }
+  /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
+  template <int L>
+  static VARVE_INLINE index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
+  template <int L>
+  static VARVE_INLINE index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
+
   template <int L, class M, class Mem>
   static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
-    if constexpr (any_accumulates<L>) start_all<L, 0>(sum);
-    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
+    if constexpr (any_accumulates<L>) all_sinks<act::start, L, 0, M>(mem, i, sum, fixed, fixed);
+    if constexpr (L == inner) run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
     if constexpr (L == b.rank) {
       point<M>(mem, i, sum, fixed);
     } else if constexpr (L == b.vector && is_run_time(b.extent[L])) {
       index_t const n = number_of<b.extent[L]>(mem);
       constexpr index_t block = width * (paired ? 2 : side_by_side);
-      for (index_t const blocks = n / block * block; i[L] < blocks; i[L] += block) {
+      i[L] = begins<L>(i);
+      for (index_t const blocks = ends<L>(i, n / block * block); i[L] < blocks; i[L] += block) {
         if constexpr (paired) pair<M>(mem, i, sum, fixed);
         else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
       }
-      if (n >= width) {
+      if (ends<L>(i, n) < n) {
+        // what is left belongs to the last part
+      } else if (n >= width) {
         for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
           i[L] = at + width <= n ? at : n - width;
           i[max_rank] = at - i[L];
@@ -78,25 +125,27 @@ private:
       constexpr index_t n = b.extent[L];
       constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
       if constexpr (blocks > 0)
-        for (i[L] = 0; i[L] < blocks; i[L] += block) {
+        for (i[L] = begins<L>(i); i[L] < ends<L>(i, blocks); i[L] += block) {
           if constexpr (paired) pair<M>(mem, i, sum, fixed);
           else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
         }
-      if constexpr (block > width && blocks < whole)
-        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
-      if constexpr (whole < n && n < width) {
-        i[L] = 0;
-        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
-      } else if constexpr (whole < n) { // the last vector overlaps the one before
-        i[L] = n - width;
-        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+      if (ends<L>(i, n) == n) {
+        if constexpr (block > width && blocks < whole)
+          for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
+        if constexpr (whole < n && n < width) {
+          i[L] = 0;
+          level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
+        } else if constexpr (whole < n) { // the last vector overlaps the one before
+          i[L] = n - width;
+          level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+        }
       }
       i[L] = 0;
     } else {
-      for (i[L] = 0; i[L] < number_of<b.extent[L]>(mem); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      for (i[L] = begins<L>(i); i[L] < ends<L>(i, number_of<b.extent[L]>(mem)); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
       i[L] = 0;
     }
-    if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
+    if constexpr (any_accumulates<L> && !(shared && L == 0)) all_sinks<act::finish, L, 0, M>(mem, i, sum, fixed, fixed);
   }
   template <int L, class M, class Mem, int... U>
   static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
@@ -110,11 +159,11 @@ private:
   static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
       run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
-      leave_all<0, M>(mem, i, sum, fixed, fixed);
+      all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, fixed);
     } else {
       V now[b.step_count + 1];
       if constexpr (b.ordered) ordered<M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count + 63) / 64>{});
-      else steps<b.step_first, b.step_count, M>(mem, i, fixed, now), leave_all<0, M>(mem, i, sum, fixed, now);
+      else run_steps<P, b.step_first, b.step_count, b.vector, M>(mem, i, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now);
     }
   }
   template <class M, class Mem>
@@ -122,12 +171,12 @@ private:
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, sum, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    if constexpr (!b.ordered) leave_all<0, M>(mem, i, sum, fixed, now), leave_all<0, M>(mem, j, sum, fixed, next);
+    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* sum, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
-    ((take<K, M>(mem, i, sum, fixed, now), take<K, M>(mem, j, sum, fixed, next)), ...);
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
+    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
@@ -143,19 +192,42 @@ private:
   static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V const* fixed, V* now, std::integer_sequence<int, K...>) {
     (take<From + K, M>(mem, i, sum, fixed, now), ...);
   }
-  template <int From, class M, class Mem>
-  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
-    if constexpr (sinks <= at_once) leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
-    else leave_apart<From, M>(mem, i, sum, fixed, now);
-    if constexpr (From + at_once < sinks) leave_all<From + at_once, M>(mem, i, sum, fixed, now);
+  template <act A, int L, int From, class M, class Mem>
+  static VARVE_INLINE void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    if constexpr (alike) {
+      sinks_alike<A, M>(mem, i, sum, fixed, now);
+    } else {
+      if constexpr (sinks <= at_once) some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
+      else sinks_apart<A, L, From, M>(mem, i, sum, fixed, now);
+      if constexpr (From + at_once < sinks) all_sinks<A, L, From + at_once, M>(mem, i, sum, fixed, now);
+    }
   }
-  template <int From, class M, class Mem>
-  static VARVE_NOINLINE void leave_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
-    leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
+  template <act A, class M, class Mem>
+  static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    using table = sink_table<P, B>;
+    constexpr sink_kind kind = table::first.kind;
+    for (int s = 0; s < sinks; ++s) {
+      if constexpr (A == act::start) {
+        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<kind, T>());
+      } else if constexpr (A == act::leave) {
+        V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]), &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
+        sum[s] = masked<M, true>(i, with_one_more<kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
+      } else {
+        V all = sum[s];
+        for (int u = 1; u < side_by_side; ++u) all = merged<kind>(all, sum[u * sinks + s]);
+        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<kind>(all));
+      }
+    }
   }
-  template <int From, class M, class Mem, int... S>
-  static VARVE_INLINE void leave_row([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
-    (leave<From + S, M>(mem, i, sum, fixed, now), ...);
+  template <act A, int L, int From, class M, class Mem>
+  static VARVE_NOINLINE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
+  }
+  template <act A, int L, int From, class M, class Mem, int... S>
+  static VARVE_INLINE void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    if constexpr (A == act::leave) (leave<From + S, M>(mem, i, sum, fixed, now), ...);
+    else if constexpr (A == act::start) (start<L, From + S>(sum), ...);
+    else (finish<L, From + S, M>(mem, i, sum), ...);
   }
   /// Stores or accumulates one value of the body.
   template <int S, class M, class Mem>
@@ -163,21 +235,19 @@ private:
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
-      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
-      if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, a);
-      else detail::store_lanes<M, target_stride<S>>(p, a);
+      hold<S, M>(mem, i, address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), a);
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(i, combine<S>(sum[S], a, c), sum[S]);
+        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<s.kind, s.product, s.minus>(sum[S], a, c), sum[S]);
       } else {
-        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
-          V const zero = V(neutral<S>());
-          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(i, combine<S>(zero, a, c), zero))));
+          V const zero = V(neutral<s.kind, T>());
+          leave_number<S>(p, across<s.kind>(masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(zero, a, c), zero)));
         } else {
           V const old = held<S, M>(mem, i, p);
-          hold<S, M>(mem, i, p, masked<M, true>(i, combine<S>(old, a, c), old));
+          hold<S, M>(mem, i, p, masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(old, a, c), old));
         }
       }
     }
@@ -193,105 +263,37 @@ private:
     if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
     else detail::store_lanes<M, target_stride<S>>(p, v);
   }
-  template <int L, int From>
-  static VARVE_INLINE void start_all(V* sum) {
-    if constexpr (sinks <= at_once) start_row<L, From>(sum, row<From>{});
-    else start_apart<L, From>(sum);
-    if constexpr (From + at_once < sinks) start_all<L, From + at_once>(sum);
-  }
-  template <int L, int From>
-  static VARVE_NOINLINE void start_apart(V* sum) {
-    start_row<L, From>(sum, row<From>{});
-  }
-  template <int L, int From, int... S>
-  static VARVE_INLINE void start_row(V* sum, std::integer_sequence<int, S...>) {
-    (start<L, From + S>(sum), ...);
-  }
   template <int L, int S>
-  static VARVE_INLINE void start(V* sum) {
+  static VARVE_INLINE void start([[maybe_unused]] V* sum) {
     if constexpr (accumulates<L, S>)
-      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
-  }
-  template <int L, int From, class M, class Mem>
-  static VARVE_INLINE void finish_all(Mem const& mem, index_t const* i, V* sum) {
-    if constexpr (sinks <= at_once) finish_row<L, From, M>(mem, i, sum, row<From>{});
-    else finish_apart<L, From, M>(mem, i, sum);
-    if constexpr (From + at_once < sinks) finish_all<L, From + at_once, M>(mem, i, sum);
-  }
-  template <int L, int From, class M, class Mem>
-  static VARVE_NOINLINE void finish_apart(Mem const& mem, index_t const* i, V* sum) {
-    finish_row<L, From, M>(mem, i, sum, row<From>{});
-  }
-  template <int L, int From, class M, class Mem, int... S>
-  static VARVE_INLINE void finish_row(Mem const& mem, index_t const* i, V* sum, std::integer_sequence<int, S...>) {
-    (finish_at<L, From + S, M>(mem, i, sum), ...);
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<sink_at<S>.kind, T>());
   }
   template <int L, int S, class M, class Mem>
-  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
-    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
-  }
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
+  static VARVE_INLINE void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
     constexpr sink s = sink_at<S>;
-    V total = sum[S];
-    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
-    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
-    if constexpr (b.vector >= s.level) {
-      T r = across<S>(total);
-      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
-      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
-    } else {
-      if constexpr (s.accumulate) total = merge<S>(held<S, M>(mem, i, p), total);
-      hold<S, M>(mem, i, p, total);
+    if constexpr (accumulates<L, S>) {
+      V r = total<S>(sum);
+      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
+      if constexpr (b.vector >= s.level) {
+        leave_number<S>(p, across<s.kind>(r));
+      } else {
+        if constexpr (s.accumulate) r = merged<s.kind>(held<S, M>(mem, i, p), r);
+        hold<S, M>(mem, i, p, r);
+      }
     }
   }
-
-  template <int First, int Count, class M, class Mem>
-  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
-    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
-  }
-  template <int First, int Count, class M, class Mem, int... C>
-  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
-    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
-  }
-  template <int First, int From, class M, class Mem, int... K>
-  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
-    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
-  }
+  /// What the vectors side by side have summed up.
   template <int S>
-  static constexpr T neutral() {
-    constexpr auto k = sink_at<S>.kind;
-    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  static VARVE_INLINE V total(V const* sum) {
+    V r = sum[S];
+    for (int u = 1; u < side_by_side; ++u) r = merged<sink_at<S>.kind>(r, sum[u * sinks + S]);
+    return r;
   }
+  /// Writes the number that a reduction came to, or adds it to what is there.
   template <int S, class X>
-  static VARVE_INLINE X merge(X const& r, X const& x) {
-    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
-    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
-    else return detail::pick_least(x, r);
-  }
-  template <int S>
-  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
-    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
-    else return merge<S>(r, a);
-  }
-  template <int S>
-  static VARVE_INLINE T across(V const& x) {
-    if constexpr (!kernel::is_batch<V>) return x;
-    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
-  }
-  /// `x` in the lanes that count, `old` in the others.
-  template <class M, bool Apply>
-  static VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, V const& old) {
-    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
-      return x;
-    } else {
-      V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
-      else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
-      else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
-    }
+  static VARVE_INLINE void leave_number(X* p, T r) {
+    if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<T>(*p), r);
+    *p = detail::narrow<X>(r);
   }
 };
 

@@ -75,6 +75,13 @@ VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
   constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
 }
+/// Whether a step is little enough to be written twice.
+template <class P>
+constexpr bool is_short() {
+  for (std::size_t k = 0; k < P::value.used.stages; ++k)
+    if (P::value.stages[k].kind != stage_kind::loops) return false;
+  return P::value.used.steps <= 256;
+}
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
@@ -121,6 +128,11 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
     }
     if (k % 2) std::swap(here, there);
   } else {
+    if constexpr (is_short<sub>())
+      for (; k + 1 < n; k += 2) { // for the same reason
+        step(here, there, k);
+        step(there, here, k + 1);
+      }
     for (; k < n; ++k) {
       step(here, there, k);
       std::swap(here, there);

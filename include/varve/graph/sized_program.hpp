@@ -80,7 +80,10 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
   };
   for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
   list<known> const what = identify(a);
-  auto plain = [&](index_t s) { return is_run_time(s) && sizes.terms[term_of(s)].inner < 0 && sizes.terms[term_of(s)].constant >= 0; };
+  auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
+  auto plain = [&](index_t s) {
+    return is_run_time(s) && counts(sizes.terms[term_of(s)]) && (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
+  };
   for (std::size_t k = 0; k < a.nodes.size(); ++k) {
     node const &n = a.nodes[k], &m = b.nodes[k];
     for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
@@ -180,7 +183,9 @@ struct size_values {
 private:
   template <int... K>
   VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
-    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale)), ...);
+    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale) +
+               (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
+     ...);
   }
   template <int... K>
   VARVE_INLINE void take(index_t* bytes, std::integer_sequence<int, K...>) const {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+/// @file
+/// Long fused loops on one thread and on two, by OpenMP. Times are of the clock on the wall.
+#include "functions.hpp"
+#include "measure.hpp"
+
+#include <cstring>
+#include <memory>
+#include <omp.h>
+
+namespace vv = varve;
+using vv::array, vv::index_t;
+
+namespace {
+constexpr index_t many = 1000000;
+using floats = array<float, many>;
+using doubles = array<double, many>;
+
+constexpr auto greeks = vv::fuse(vv::vmap(bench::greeks, vv::in_dims<0, 0, 0, vv::none, 0>));
+constexpr auto gate = vv::fuse(vv::grad<0, 1>([](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); }));
+constexpr auto total = vv::fuse([](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); });
+
+/// Runs `f`, which writes all of `r`, by `threads` threads, when it computes what one thread does.
+template <class R, class F>
+void measure(benchmark::State& state, R& r, F f) {
+  auto const one = std::make_unique<R>();
+  omp_set_num_threads(1);
+  f();
+  std::memcpy(static_cast<void*>(one.get()), &r, sizeof r);
+  omp_set_num_threads(static_cast<int>(state.range(0)));
+  f();
+  if (std::memcmp(one.get(), &r, sizeof r) != 0) state.SkipWithError("threads change the result");
+  bench::measure(state, f);
+}
+
+void bench_black_scholes(benchmark::State& state) {
+  struct market {
+    doubles spot, strike, time, volatility;
+  };
+  struct results {
+    doubles price, delta, gamma, vega, theta, rho;
+  };
+  static auto const m = std::make_unique<market>();
+  static auto const r = std::make_unique<results>();
+  bench::fill(m->spot, 0, 40, 100), bench::fill(m->strike, 1, 40, 100), bench::fill(m->time, 2, 1.8, 1), bench::fill(m->volatility, 3, 0.4, 0.3);
+  measure(state, *r, [&] { greeks.into(r->price, r->delta, r->gamma, r->vega, r->theta, r->rho)(m->spot, m->strike, m->time, 0.03, m->volatility); });
+}
+struct pair {
+  floats x, w;
+};
+void bench_gate(benchmark::State& state) {
+  static auto const m = std::make_unique<pair>(), r = std::make_unique<pair>();
+  bench::fill(m->x, 0), bench::fill(m->w, 1);
+  measure(state, *r, [&] { gate.into(r->x, r->w)(m->x, m->w); });
+}
+void bench_sum(benchmark::State& state) {
+  static auto const m = std::make_unique<pair>();
+  static float r = 0;
+  bench::fill(m->x, 0), bench::fill(m->w, 1);
+  measure(state, r, [&] { r = total(m->x, m->w); });
+}
+BENCHMARK(bench_black_scholes)->Name("threads/black_scholes")->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(bench_gate)->Name("threads/gate_1e6")->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(bench_sum)->Name("threads/sum_1e6")->Arg(1)->Arg(2)->UseRealTime();
+} // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <omp.h>
+#include <varve/varve.hpp>
+#include <varve_test.hpp>
+
+namespace vv = varve;
+namespace k = varve::kernel;
+using vv::array, vv::dtype, vv::index_t, vv::tensor;
+
+static_assert(VARVE_USE_OPENMP == 1 && vv::loop::threaded);
+
+// An operator that tells which thread computed an element.
+struct worker_t : vv::promoting_operator<worker_t> {
+  static constexpr auto op_name = "worker";
+};
+inline constexpr worker_t worker{};
+template <>
+struct vv::rules<worker_t> : vv::rule::pointwise<1> {
+  static constexpr auto kernel(auto x) { return decltype(x)(static_cast<k::element_t<decltype(x)>>(omp_get_thread_num())); }
+  static constexpr auto partial(vv::arg_t<0>, auto const&, auto const&) { return 0.0; }
+};
+
+namespace {
+/// Runs `f` with this many threads.
+template <class F>
+auto with_threads(int n, F const& f) {
+  struct restored {
+    int before = omp_get_max_threads();
+    ~restored() { omp_set_num_threads(before); }
+  } const guard;
+  omp_set_num_threads(n);
+  return f();
+}
+template <class A>
+std::unique_ptr<A> waves(double phase) {
+  auto r = std::make_unique<A>();
+  for (index_t e = 0; e < static_cast<index_t>(A::size()); ++e) r->data[e] = static_cast<typename A::value_type>(std::sin(phase + 1.3 * static_cast<double>(e)));
+  return r;
+}
+tensor waves(vv::dims const& sizes, double phase) {
+  tensor t = tensor::empty(sizes, dtype::float32);
+  for (index_t e = 0; e < t.numel(); ++e) t.data<float>()[e] = static_cast<float>(std::sin(phase + 1.3 * static_cast<double>(e)));
+  return t;
+}
+bool same_bits(tensor const& a, tensor const& b) { return a.sizes() == b.sizes() && std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.numel() * vv::itemsize(a.dtype()))) == 0; }
+
+constexpr index_t size = 100003; // neither whole vectors nor whole parts
+constexpr auto gate = [](auto const& x, auto const& w) { return vv::tanh(x * w) * x + x; };
+constexpr auto total = [](auto const& x, auto const& w) { return vv::sum(vv::tanh(x * w) * x + x); };
+constexpr auto rows = [](auto const& x, auto const& w) { return std::tuple{vv::sum(x * w, vv::axis<1>), vv::amax(x - w, vv::axis<1>)}; };
+constexpr auto columns = [](auto const& x, auto const& w) { return vv::sum(x * w, vv::axis<0>); };
+} // namespace
+
+TEST_CASE("OpenMP: parts cover a loop in order, whole units each, and depend on sizes alone", "[graph][openmp]") {
+  for (index_t const n : {index_t{1}, index_t{63}, index_t{40000}, size}) {
+    vv::loop::loop_parts const parts(n, 64, n * 3);
+    CHECK((parts.count > 1) == (n * 3 >= vv::loop::shared_points));
+    CHECK(parts.begin(0) == 0);
+    CHECK(parts.begin(parts.count) == n);
+    for (int part = 0; part < parts.count; ++part) {
+      CHECK(parts.begin(part) % 64 == 0);
+      CHECK(parts.begin(part + 1) - parts.begin(part) >= (parts.count > 1 ? 64 : 1));
+    }
+  }
+}
+
+TEST_CASE("OpenMP: threads share a long loop, and no short one", "[graph][openmp]") {
+  auto const x = waves<array<float, size>>(0.1);
+  auto const y = std::make_unique<array<float, size>>();
+  constexpr auto f = vv::fuse([](auto const& v) { return worker(v); });
+  with_threads(2, [&] { f.into(*y)(*x); });
+  CHECK(y->data[0] == 0);
+  CHECK(y->data[size - 1] == 1);
+  array<float, 1000> few{}, who{};
+  with_threads(2, [&] { f.into(who)(few); });
+  for (float w : who.data) CHECK(w == 0);
+}
+
+TEST_CASE("OpenMP: elementwise results are those of short loops, to the bit", "[graph][openmp]") {
+  using many = array<float, size>;
+  using few = array<float, 1009>;
+  auto const x = waves<many>(0.1), w = waves<many>(0.7);
+  constexpr auto f = vv::fuse(gate);
+  for (int const threads : {1, 2, 3}) {
+    auto const y = std::make_unique<many>();
+    with_threads(threads, [&] { f.into(*y)(*x, *w); });
+    index_t wrong = 0;
+    for (index_t at = 0; at + 1009 <= size; at += 1009 - 13) {
+      few a, b, part;
+      std::memcpy(a.data, x->data + at, sizeof a), std::memcpy(b.data, w->data + at, sizeof b);
+      f.into(part)(a, b);
+      wrong += std::memcmp(part.data, y->data + at, sizeof part) != 0;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("OpenMP: sums do not depend on the number of threads", "[graph][openmp]") {
+  auto const x = waves<array<float, size>>(0.1), w = waves<array<float, size>>(0.7);
+  double expected = 0;
+  for (index_t e = 0; e < size; ++e) expected += std::tanh(static_cast<double>(x->data[e]) * w->data[e]) * x->data[e] + x->data[e];
+  constexpr auto f = vv::fuse(total);
+  float const one = with_threads(1, [&] { return f(*x, *w); });
+  CHECK(one == Approx(expected).epsilon(1e-4));
+  for (int const threads : {2, 3, 2, 3}) CHECK(with_threads(threads, [&] { return f(*x, *w); }) == one);
+  constexpr auto both = vv::fuse([](auto const& a, auto const& b) { return std::tuple{vv::amax(a * b), vv::amin(a * b), vv::sum(a), a + b}; });
+  using result = std::tuple<float, float, float, array<float, size>>;
+  auto const first = std::make_unique<result>(with_threads(1, [&] { return both(*x, *w); })), second = std::make_unique<result>(with_threads(3, [&] { return both(*x, *w); }));
+  CHECK(std::get<0>(*first) == std::get<0>(*second));
+  CHECK(std::get<1>(*first) == std::get<1>(*second));
+  CHECK(std::get<2>(*first) == std::get<2>(*second));
+  CHECK(std::memcmp(std::get<3>(*first).data, std::get<3>(*second).data, sizeof(float) * size) == 0);
+  float greatest = x->data[0] * w->data[0];
+  for (index_t e = 0; e < size; ++e) greatest = std::fmax(greatest, x->data[e] * w->data[e]);
+  CHECK(std::get<0>(*first) == greatest);
+}
+
+TEST_CASE("OpenMP: symbolic sizes, rows and columns, long and short", "[graph][openmp]") {
+  constexpr auto values = vv::fuse<vv::spec<float, vv::dim<"n">>, vv::spec<float, vv::dim<"n">>>(gate);
+  constexpr auto sum = vv::fuse<vv::spec<float, vv::dim<"n">>, vv::spec<float, vv::dim<"n">>>(total);
+  constexpr auto by_row = vv::fuse<vv::spec<float, vv::dim<"n">, 37>, vv::spec<float, vv::dim<"n">, 37>>(rows);
+  constexpr auto by_column = vv::fuse<vv::spec<float, vv::dim<"n">, 37>, vv::spec<float, vv::dim<"n">, 37>>(columns);
+  for (index_t const n : {index_t{0}, index_t{5}, index_t{100}, index_t{32768}, size}) {
+    tensor const x = waves({n}, 0.1), w = waves({n}, 0.7), eager = gate(x, w);
+    tensor const one = with_threads(1, [&] { return values(x, w); }), one_sum = with_threads(1, [&] { return sum(x, w); });
+    index_t wrong = 0;
+    for (index_t e = 0; e < n; ++e) wrong += !(std::fabs(one.data<float>()[e] - eager.data<float>()[e]) <= 1e-6f);
+    CHECK(wrong == 0);
+    CHECK(one_sum.item<float>() == Approx(vv::sum(eager).item<float>()).epsilon(1e-4).margin(1e-4));
+    for (int const threads : {2, 3}) {
+      CHECK(same_bits(one, with_threads(threads, [&] { return values(x, w); })));
+      CHECK(same_bits(one_sum, with_threads(threads, [&] { return sum(x, w); })));
+    }
+  }
+  for (index_t const n : {index_t{3}, index_t{3001}}) {
+    tensor const x = waves({n, 37}, 0.1), w = waves({n, 37}, 0.7);
+    auto const [sums, most] = with_threads(1, [&] { return by_row(x, w); });
+    auto const [sums_of_3, most_of_3] = with_threads(3, [&] { return by_row(x, w); });
+    CHECK(same_bits(sums, sums_of_3));
+    CHECK(same_bits(most, most_of_3));
+    tensor const eager = vv::sum(x * w, vv::axis<1>);
+    index_t wrong = 0;
+    for (index_t e = 0; e < n; ++e) wrong += !(std::fabs(sums.data<float>()[e] - eager.data<float>()[e]) <= 1e-5f);
+    CHECK(wrong == 0);
+    CHECK(same_bits(most, vv::amax(x - w, vv::axis<1>)));
+    CHECK(same_bits(with_threads(1, [&] { return by_column(x, w); }), with_threads(3, [&] { return by_column(x, w); })));
+  }
+}
+
+TEST_CASE("OpenMP: blocks of programs made at run time, and tables", "[graph][openmp]") {
+  tensor const x = waves({size}, 0.1), w = waves({size}, 0.7);
+  auto const f = vv::compile(gate, x, w);
+  constexpr auto table = vv::fuse<vv::spec<float, size>, vv::spec<float, size>>(gate, vv::table_driven);
+  tensor const one = with_threads(1, [&] { return f(x, w); }), of_table = with_threads(1, [&] { return table(x, w); });
+  for (int const threads : {2, 3}) {
+    CHECK(same_bits(one, with_threads(threads, [&] { return f(x, w); })));
+    CHECK(same_bits(of_table, with_threads(threads, [&] { return table(x, w); })));
+  }
+  auto const who = vv::compile([](tensor const& v) { return worker(v); }, x);
+  tensor const y = with_threads(2, [&] { return who(x); });
+  CHECK(y.data<float>()[0] == 0);
+  CHECK(y.data<float>()[size - 1] == 1);
+  tensor const a = waves({3001, 37}, 0.1), b = waves({3001, 37}, 0.7);
+  auto const by_row = vv::compile(rows, a, b);
+  auto const by_column = vv::compile(columns, a, b);
+  auto const [sums, most] = with_threads(1, [&] { return by_row(a, b); });
+  auto const [sums_of_3, most_of_3] = with_threads(3, [&] { return by_row(a, b); });
+  CHECK(same_bits(sums, sums_of_3));
+  CHECK(same_bits(most, most_of_3));
+  CHECK(same_bits(with_threads(1, [&] { return by_column(a, b); }), with_threads(3, [&] { return by_column(a, b); })));
+}
+
+TEST_CASE("OpenMP: a fused function called by many threads runs on each of them", "[graph][openmp]") {
+  tensor const x = waves({size}, 0.1), w = waves({size}, 0.7);
+  constexpr auto f = vv::fuse<vv::spec<float, size>, vv::spec<float, size>>(gate);
+  tensor const expected = f(x, w);
+  int wrong = 0;
+#pragma omp parallel for num_threads(3) reduction(+ : wrong)
+  for (int call = 0; call < 6; ++call) wrong += !same_bits(f(x, w), expected);
+  CHECK(wrong == 0);
+}
