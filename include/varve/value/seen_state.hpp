@@ -13,6 +13,8 @@ public:
   virtual ~seen_state() = default;
   /// What the value holds once all that was written into its memory is done.
   virtual tensor current(tensor const& of) = 0;
+  /// What the value holds has no history from now on (`detach_`).
+  virtual void detach_(tensor const& of) = 0;
   /// How it lies in the memory that it stands for.
   layout shown{};
 };
