@@ -4,6 +4,7 @@
 #include <vector>
 #include <varve/interpreter/grad_mode.hpp>
 #include <varve/op/clone.hpp>
+#include <varve/op/create.hpp>
 #include <varve/op/view_inverse.hpp>
 #include <varve/value/seen_state.hpp>
 
