@@ -162,6 +162,18 @@ TEST_CASE("functionalize: arguments that are written", "[transform][functionaliz
   // Numbers and static values pass.
   CHECK(difference(vv::functionalize([](tensor const& u, double s, int n) { return vv::mul_(u * n, s); })(a, 2.0, 3), a * 6) == "");
   STATIC_REQUIRE(vv::functionalize([](auto u) { return u * u; })(3.0) == 9.0);
+  STATIC_REQUIRE(vv::functionalize([](int n) { return n * 2; })(3) == 6);
+  // Sizes alone are arguments of functions that make tensors.
+  watching seen;
+  {
+    vv::mode_guard const on{seen};
+    auto const ones = vv::functionalize([](int n) {
+      tensor const y = vv::zeros({n}, dtype::float64);
+      return tensor(vv::add_(y, 1.0));
+    })(3);
+    CHECK(difference(ones, vec({1, 1, 1})) == "");
+  }
+  CHECK(seen.writes == 0);
   // Under vmap and grad the arguments are those of the level.
   auto const twice = vv::functionalize([](tensor const& u) { return vv::mul_(u, 2.0), u * u; });
   tensor const lanes = vv::clone(a);
