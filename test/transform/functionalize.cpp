@@ -162,6 +162,18 @@ TEST_CASE("functionalize: arguments that are written", "[transform][functionaliz
   // Numbers and static values pass.
   CHECK(difference(vv::functionalize([](tensor const& u, double s, int n) { return vv::mul_(u * n, s); })(a, 2.0, 3), a * 6) == "");
   STATIC_REQUIRE(vv::functionalize([](auto u) { return u * u; })(3.0) == 9.0);
+  STATIC_REQUIRE(vv::functionalize([](int n) { return n * 2; })(3) == 6);
+  // Sizes alone are arguments of functions that make tensors.
+  watching seen;
+  {
+    vv::mode_guard const on{seen};
+    auto const ones = vv::functionalize([](int n) {
+      tensor const y = vv::zeros({n}, dtype::float64);
+      return tensor(vv::add_(y, 1.0));
+    })(3);
+    CHECK(difference(ones, vec({1, 1, 1})) == "");
+  }
+  CHECK(seen.writes == 0);
   // Under vmap and grad the arguments are those of the level.
   auto const twice = vv::functionalize([](tensor const& u) { return vv::mul_(u, 2.0), u * u; });
   tensor const lanes = vv::clone(a);
@@ -300,5 +312,73 @@ TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[
     });
   for (auto& w : workers) w.join();
   CHECK(right == 80);
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("functionalize: writes that autograd does not see, inside of what is differentiated", "[transform][functionalize]") { // FN-15
+  tensor const a = from({1, 2, 3, 4}, {2, 2});
+  auto const whole = [](tensor const& x) {
+    tensor const y = x * x;
+    {
+      vv::no_grad const off;
+      vv::mul_(row(y, 0), 2.0);
+    }
+    return vv::sum(y);
+  };
+  auto const detached = [](tensor const& x) {
+    tensor const y = x * x;
+    vv::mul_(vv::detach(y), 2.0);
+    return vv::sum(y);
+  };
+  for (auto const& f : {program(whole), program(detached)}) {
+    CHECK(difference(vv::functionalize(vv::grad(f))(a), a * 2) == "");
+    CHECK(difference(vv::functionalize(f)(a), f(a)) == "");
+    CHECK_THROWS_WITH(vv::grad(vv::functionalize(f))(a), ContainsText("no_grad") && ContainsText("detach"));
+  }
+  CHECK_THROWS_WITH(vv::jvp(vv::functionalize(detached), std::tuple(a), std::tuple(a)), ContainsText("detach"));
+  CHECK_THROWS_WITH(vv::grad(vv::functionalize([](tensor const& x) {
+                      tensor const d = vv::detach(x * 1);
+                      return vv::sum(vv::mul_(d, x));
+                    }))(a),
+                    ContainsText("detach") && ContainsText("clone"));
+  // Where nothing has a gradient, and where what was written is read without one, nothing is lost.
+  auto const unharmed = [](tensor const& x) {
+    tensor const buffer = vv::zeros({2, 2}, dtype::float64), y = x * x;
+    vv::add_(vv::detach(buffer), 3.0);
+    vv::mul_(vv::detach(y), 2.0);
+    vv::no_grad const off;
+    vv::add_(buffer, y);
+    vv::enable_grad const on;
+    return vv::sum(buffer * x + vv::detach(y) * x);
+  };
+  CHECK(difference(vv::grad(vv::functionalize(unharmed))(a), vv::grad(unharmed)(a)) == "");
+  auto const cut = [](tensor const& x) {
+    tensor const y = x * x;
+    vv::add_(row(y, 0), 1.0);
+    y.detach_();
+    return vv::sum(vv::mul_(y, x));
+  };
+  CHECK(difference(vv::grad(vv::functionalize(cut))(a), vv::grad(cut)(a)) == "");
+  // Leaves are written in no_grad mode, as optimizers do.
+  auto const step = [](tensor const& p) {
+    vv::no_grad const off;
+    vv::sub_(p, p * 0.5);
+  };
+  tensor const leaf = vv::clone(a).requires_grad_();
+  vv::functionalize(step)(leaf);
+  CHECK((difference(leaf, a * 0.5) == "" && leaf.requires_grad() && leaf.version() == 1));
+  CHECK(thread_is_clean());
+}
+
+TEST_CASE("functionalize: all arguments are written, or none", "[transform][functionalize]") {
+  tensor const a = from({1, 2, 3, 4}, {2, 2}), x = vv::clone(a), leaf = vv::clone(a).requires_grad_(), plain = row(vv::clone(a), 0);
+  auto const both = vv::functionalize([](tensor const& u, tensor const& v) { vv::add_(u, 1.0), vv::add_(v, u); });
+  CHECK_THROWS_WITH(both(x, leaf), ContainsText("leaf"));
+  CHECK_THROWS_WITH(vv::vmap([&](tensor const& u) { return both(u, plain), u * 1; })(x), ContainsText("no part"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& u) { return both(x, u), vv::sum(u); })(a), ContainsText("leaf"));
+  CHECK_THROWS_WITH(vv::grad([&](tensor const& u) { tensor const c = u * 1; return both(c, x), vv::sum(c); })(a), ContainsText("no part"));
+  CHECK((difference(x, a) == "" && x.version() == 0 && difference(plain, row(a, 0)) == "" && difference(leaf, a) == ""));
+  // An argument that is not there stays away.
+  CHECK(difference(vv::functionalize([](tensor const& u, tensor const& none) { return none.defined() ? none : tensor(u * 2); })(a, tensor()), a * 2) == "");
   CHECK(thread_is_clean());
 }

@@ -158,6 +158,7 @@ T tensor::detach() const {
 }
 inline tensor const& tensor::detach_() const {
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  if (state()) state()->detach_(*this);
   set_history({});
   return *this;
 }

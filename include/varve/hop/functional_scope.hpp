@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <algorithm>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/functionalize.hpp>
 #include <varve/transform/dynamic_scope.hpp>
@@ -71,18 +72,45 @@ public:
     return body();
   }
   T result(T const& y) const { return level().mine(y) ? y.current() : y; }
-  /// What the function wrote into its arguments is written there, once (FN-39).
+  /// What the function wrote into its arguments is written there, once (FN-39), when it is known that all of it can be; unseen by autograd where all that the function wrote was (FN-15).
   void write_back() const {
-    for (auto const& [x, seen] : arguments_)
-      if (level().is_written(seen))
-        for (auto const& [other, _] : arguments_)
-          if (!other.is(x) && other.shares_storage(x))
-            throw transform_error("varve: functionalize: the function writes into an argument that shares memory with another one; pass one of them, and make views of it inside");
-    for (auto const& [x, seen] : arguments_)
-      if (level().is_written(seen)) copy_(x, T(seen.current()));
+    struct write {
+      T into, value;
+      bool recorded;
+    };
+    std::vector<write> all;
+    for (auto const& [x, seen] : arguments_) {
+      if (!level().is_written(seen)) continue;
+      for (auto const& [other, _] : arguments_)
+        if (!other.is(x) && other.shares_storage(x))
+          throw transform_error("varve: functionalize: the function writes into an argument that shares memory with another one; pass one of them, and make views of it inside");
+      bool const recorded = level().writes_recorded(seen);
+      set_grad_enabled const as_written(recorded && this_thread_state.grad_mode);
+      all.push_back({x, seen.current(), recorded});
+    }
+    for (write const& w : all)
+      if (all.size() > 1) check_write_back(w.into, w.value, w.recorded);
+    for (write const& w : all) {
+      set_grad_enabled const as_written(w.recorded && this_thread_state.grad_mode);
+      copy_(w.into, w.value);
+    }
   }
 
 private:
+  /// Refuses what a transform below, or autograd, would refuse to write.
+  static void check_write_back(tensor x, tensor y, bool recorded) {
+    while (x.is_wrapped() || y.is_wrapped()) {
+      std::uint64_t const id = std::max(x.layer(), y.layer());
+      bool const into = x.layer() == id, from = y.layer() == id;
+      bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
+      if (holds && !into) throw transform_error("varve: functionalize: the function writes a value of a transform into an argument that has no part in it; use the functional operator");
+      if (into && recorded && (x.history() || (from && y.history()))) check_write("copy_", x);
+      if (into) x = x.current();
+      if (from) y = y.current();
+    }
+    if (recorded && is_grad_enabled() && (x.requires_grad() || y.requires_grad())) check_write("copy_", x);
+  }
+
   interpreter_layer<functionalize_interpreter<T>> layer_;
   std::vector<std::pair<T, T>> arguments_;
 };

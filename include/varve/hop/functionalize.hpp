@@ -17,20 +17,27 @@ struct functionalize_function {
 
   template <class... X>
   constexpr auto operator()(X const&... x) const {
-    if constexpr (sizeof...(X) > 0 && !any_dynamic<X...>) {
+    constexpr bool counts = (std::is_integral_v<X> && ...); // sizes, of tensors that are made inside
+    if constexpr (!counts && !any_dynamic<X...>) {
       return f(x...);
     } else {
-      detail::dynamic_functional_scope<dependent<void, F>> scope;
-      auto const open = [&](auto const& v) {
-        if constexpr (detail::is_tensor_leaf<decltype(v)>) return scope.argument(v);
-        else return v;
-      };
-      std::tuple const in{tree_map(open, x)...};
-      return finish(scope, [&] { return detail::call_with(f, in); });
+      if constexpr (counts && sizeof...(X) > 0)
+        if (std::is_constant_evaluated()) return f(x...);
+      return run(x...);
     }
   }
 
 private:
+  template <class... X>
+  auto run(X const&... x) const {
+    detail::dynamic_functional_scope<dependent<void, F>> scope;
+    [[maybe_unused]] auto const open = [&](auto const& v) {
+      if constexpr (detail::is_tensor_leaf<decltype(v)>) return v.defined() ? scope.argument(v) : v;
+      else return v;
+    };
+    std::tuple const in{tree_map(open, x)...};
+    return finish(scope, [&] { return detail::call_with(f, in); });
+  }
   template <class Scope, class Body>
   static auto finish(Scope& scope, Body const& body) {
     if constexpr (std::is_void_v<decltype(body())>) {
@@ -52,8 +59,10 @@ private:
 
 /// `functionalize(f)(x...)` is `f(x...)` by operators none of which writes (`torch.func.functionalize`): what `f` writes into values that it made becomes new values, through views; what it
 /// writes into its arguments is written by one `copy_` each when it has returned. Traced, the graph has no other in-place operator. Views stay views. Writing into captured tensors, into
-/// arguments that share memory, or by an operator without functional form is refused (`transform_error`, `missing_rule`); then arguments are as they were. Static values are passed
-/// to `f` as they are. FN-1 to FN-13, FN-36, FN-39, FN-40.
+/// arguments that share memory, or by an operator without functional form is refused (`transform_error`, `missing_rule`); then arguments are as they were. So is reading, where it has a
+/// derivative inside of the transform that is around, what was written in no_grad mode or through `detach`: what was written has no derivative, and the program's value keeps that of before.
+/// Captured tensors that share memory with an argument do not show what is written there until `f` has returned. Static values, and numbers, are passed to `f` as they are. FN-1 to FN-13, FN-15, FN-36,
+/// FN-39, FN-40.
 template <class F>
 constexpr auto functionalize(F const& f) {
   return functionalize_function<F>{f};

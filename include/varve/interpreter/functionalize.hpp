@@ -18,7 +18,12 @@ struct functionalize_interpreter : dynamic_level {
   using alias = detail::functional_alias<T>;
 
   tensor process(boxed_op const& op, boxed_args const& x) const {
-    boxed_args const plain = open_functional(x);
+    bool const looks = op.table->handle && detail::is_invertible_view(op.table->handle()); // a view is read when its elements are
+    auto const opened = [&] {
+      set_grad_enabled const as_read(this_thread_state.grad_mode && !looks);
+      return open_functional(x);
+    };
+    boxed_args const plain = opened();
     return close_functional(op, op(plain), x, plain);
   }
 
@@ -83,6 +88,9 @@ struct functionalize_interpreter : dynamic_level {
   /// Was a value, or one that shares its memory, written into since it was made?
   static bool is_written(tensor const& t) { return alias::of(t).memory->generation != 0; }
 
+  /// Did autograd see any of that?
+  static bool writes_recorded(tensor const& t) { return alias::of(t).memory->writes_recorded; }
+
   /// While a function of a higher-order operator runs, what was there before it is only read.
   class inner_function {
   public:
@@ -106,7 +114,7 @@ private:
   tensor view(boxed_op const& op, T const& y, tensor const& x, tensor const& plain) const {
     alias const& of = alias::of(x);
     tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false), shown = op.table->meta(*op.at, boxed_args(shadow));
-    if (!shown.shares_storage(shadow)) return wrap(y.shares_storage(plain) ? T(clone(y)) : y);
+    if (!shown.shares_storage(shadow)) return of.memory->check_read(of.at.get()), wrap(y.shares_storage(plain) ? T(clone(y)) : y);
     return seen(y, of.memory, std::make_shared<detail::view_step const>(detail::view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}), shown.where(), x);
   }
   void check_writable(boxed_op const& op, alias const& of) const {

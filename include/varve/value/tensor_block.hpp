@@ -2,12 +2,29 @@
 #pragma once
 #include <varve/value/seen_state.hpp>
 #include <varve/value/subclass.hpp>
+#include <varve/value/tensor.hpp>
 
 /// @file
 /// What a tensor's handle leads to, and the members of `tensor` that look into it.
 namespace varve {
 
 namespace detail {
+/// What a tensor seen through a transform holds instead of memory.
+struct wrapping {
+  tensor value;
+  tensor extra;
+  std::uint64_t layer = 0;
+  int level = 0;
+  seen_state* state = nullptr;
+
+  wrapping(tensor&& v, tensor&& e, std::uint64_t l, int n) : value(static_cast<tensor&&>(v)), extra(static_cast<tensor&&>(e)), layer(l), level(n) {}
+  wrapping(wrapping const&) = delete;
+  wrapping& operator=(wrapping const&) = delete;
+  ~wrapping() {
+    if (state) [[unlikely]]
+      delete state;
+  }
+};
 struct alignas(64) tensor_block {
   reference_count refs;
   dispatch_key_set keys = default_keys;
@@ -149,15 +166,6 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline void tensor::set_extra(tensor const& t) const {
-  block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
-}
-inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
-inline bool tensor::shares_storage(tensor const& o) const {
-  if (is_wrapped() && !block_->store) return inner().shares_storage(o);
-  return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
-}
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     return raw_inside(item);

@@ -47,6 +47,15 @@ inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return block_->base.defined(); }
 inline bool tensor::is_inference() const { return block_->inference; }
 inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline void tensor::set_extra(tensor const& t) const {
+  block_->seen.extra = t;
+  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
+}
+inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
+inline bool tensor::shares_storage(tensor const& o) const {
+  if (is_wrapped() && !block_->store) return inner().shares_storage(o);
+  return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
   if (block_->counter) detail::drop_storage(block_->counter);
