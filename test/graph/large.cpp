@@ -88,7 +88,7 @@ TEMPLATE_TEST_CASE_SIG("fuse: more reductions in one loop than one function hold
                        (0, 0, 150, true), (60, 60, 60, false)) {
   points const x = sample();
   constexpr auto fast = vv::fuse(reductions<Sums, Products, Maxima>);
-  using program = decltype(fast)::template program<points>;
+  using program = typename decltype(fast)::template program<points>;
   STATIC_REQUIRE(program::value.bodies[0].sink_count > 128);
   STATIC_REQUIRE(vv::loop::sink_table<program, 0>::alike() == Alike);
   float const expected = reductions<Sums, Products, Maxima>(x);
