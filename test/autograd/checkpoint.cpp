@@ -362,3 +362,12 @@ TEST_CASE("hooks of several tensors: the first gradient, before those of what it
   CHECK(run(false, true) == std::vector<int>{2, 0});
   CHECK(run(false, false) == std::vector<int>{2});
 }
+
+TEST_CASE("checkpoint: an argument that is no tensor yet", "[autograd][checkpoint]") {
+  tensor const x = leaf(tensor{{0.3, 0.7}});
+  vv::sum(vv::checkpoint([](tensor const& a, tensor const& b) { return b.defined() ? vv::mul(a, b) : layers(a); }, x, tensor())).backward();
+  tensor const got = x.grad();
+  x.zero_grad();
+  vv::sum(layers(x)).backward();
+  CHECK(difference(got, x.grad()) == "");
+}

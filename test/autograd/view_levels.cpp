@@ -416,3 +416,19 @@ TEST_CASE("level: what eager autograd recorded is asked for it inside as outside
         })(vec({1, 2, 3}))) == list{6, 0, 0});
   CHECK(thread_is_clean());
 }
+
+TEST_CASE("as_strided: of a slice that vmap maps it is a view too", "[op][view][vmap]") {
+  numbers draw(9);
+  tensor const x = uniform({3, 2, 3}, draw);
+  auto const f = [](tensor const& v) {
+    tensor const y = v * 1;
+    vv::mul_(vv::as_strided(vv::slice(y, 0, 1, 2, 1), dims{2}, dims{1}, dims{1}), 3.0);
+    return y;
+  };
+  std::vector<tensor> rows;
+  for (index_t k = 0; k < 3; ++k) rows.push_back(f(vv::select(x, 0, k)));
+  CHECK(difference(vv::vmap(f)(x), vv::stack(rows, 0)) == "");
+  auto const strided = [](tensor const& v) { return vv::as_strided(vv::transpose(v, 0, 1), dims{2}, dims{1}, dims{0}); };
+  CHECK_THROWS_AS(strided(vv::select(x, 0, 0)), vv::value_error);
+  CHECK_THROWS_AS(vv::vmap(strided)(x), vv::value_error);
+}

@@ -265,6 +265,19 @@ TEST_CASE("functionalize: values that outlive it, grad modes, keys, threads", "[
   CHECK(difference(vv::vmap([&](tensor const& v) { return v + left; })(a), vv::stack(std::vector<tensor>{row(a, 0) + left, row(a, 1) + left}, 0)) == "");
   CHECK(difference(left * 1, from({11, 12, 3, 4}, {2, 2})) == "");
   CHECK(difference(view * 1, vec({11, 12})) == "");
+  // Threads may be the first to read what was left behind.
+  for (int n = 0; n < 20; ++n) {
+    (void)vv::functionalize([&](tensor const& x) {
+      left = x * 1, view = row(left, 0);
+      vv::add_(view, 1.0);
+      return x;
+    })(a);
+    std::vector<std::thread> readers;
+    std::atomic<int> seen{0};
+    for (int k = 0; k < 4; ++k) readers.emplace_back([&] { seen += vv::sum(view * 1).item<double>() == 5, seen += vv::sum(left).item<double>() == 12; });
+    for (auto& r : readers) r.join();
+    CHECK(seen == 8);
+  }
   // Reading under no_grad does not lose the history of what was written before.
   auto const reads = [](tensor const& x) {
     tensor const y = x * 1;

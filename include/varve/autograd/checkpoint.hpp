@@ -134,7 +134,7 @@ struct checkpointed_call final : checkpoint_region {
   std::tuple<X...> args;
   std::vector<std::uint32_t> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
-    tensors([&](tensor const& t) { versions.push_back(t.writes()); });
+    tensors([&](tensor const& t) { versions.push_back(t.defined() ? t.writes() : 0); });
   }
   template <class G>
   void tensors(G const& g) const {
@@ -147,7 +147,7 @@ struct checkpointed_call final : checkpoint_region {
   void run_again() override {
     std::size_t k = 0;
     tensors([&](tensor const& t) {
-      if (std::uint32_t const v = versions[k++]; t.writes() != v) refuse_stale(t, "checkpoint", v);
+      if (std::uint32_t const v = versions[k++]; t.defined() && t.writes() != v) refuse_stale(t, "checkpoint", v);
     });
     if constexpr (requires { contexts.again.start(); }) contexts.again.start();
     context_guard<decltype(contexts.again)> const on(contexts.again);

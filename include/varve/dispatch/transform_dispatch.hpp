@@ -18,17 +18,23 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
+[[noreturn]] VARVE_COLD inline void refuse_elsewhere() {
+  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
+}
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at
 /// work on another thread: what is done to it here would be missing there.
 VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t) {
   tensor const* p = &t;
   for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
-    bool const constant = !p->state() && !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
-    if (!constant && working_layers::elsewhere(p->layer()))
-      throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
+    if (p->state()) {
+      if (working_layers::elsewhere(p->layer())) refuse_elsewhere();
+      (void)p->current(); // what was written into its memory; then it stays as it is
+      continue;
+    }
+    bool const constant = !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
+    if (!constant && working_layers::elsewhere(p->layer())) refuse_elsewhere();
     if (!(p->sizes() == p->inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    if (p->state()) p->set_inner(p->current()); // what was written into its memory
   }
   return *p;
 }

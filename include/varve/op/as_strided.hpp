@@ -26,6 +26,15 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
   if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
   return sizes;
 };
+/// Is it the same region of each row, and are the rows contiguous, but not beside one another? So it is of slices that `vmap` maps.
+constexpr bool is_row_by_row(attributes const& at, layout const& in) {
+  dims const &sizes = at[0], &strides = at[1];
+  if (in.sizes.n == 0 || sizes.n == 0 || in.sizes[0] == 0 || sizes[0] != in.sizes[0]) return false;
+  layout const row{in.sizes.sub(1, in.sizes.n), in.strides.sub(1, in.strides.n), 0, true};
+  index_t last = at[2][0];
+  for (int k = 1; k < sizes.n; ++k) last += (sizes[k] - 1) * strides[k];
+  return row.contiguous() && strides[0] == numel(row.sizes) && (last < numel(row.sizes) || numel(sizes) == 0);
+}
 } // namespace detail
 
 /// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
@@ -34,14 +43,18 @@ template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], at[1], in.offset + at[2][0], in.contiguous()}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
+    if (!r.expressible && detail::is_row_by_row(at, in)) r.strides[0] = in.strides[0], r.expressible = true;
+    return r;
+  }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
     return bind<as_strided_backward_t>(shape_of(x), op.b, op.c)(g);
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(contiguous(o.value));
+    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(o.value);
   }
 };
 
@@ -108,7 +121,7 @@ struct rules<as_strided_scatter_t> {
 template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
-    if (!x.is_wrapped() && !x.is_contiguous()) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+    if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous())) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
   auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
 }

@@ -40,7 +40,7 @@ inline void print_elements(std::string& to, tensor const& t, int axis, index_t o
 inline std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
-    bool const mapped = !(t.sizes() == t.inner().sizes());
+    bool const mapped = !t.state() && !(t.sizes() == t.inner().sizes());
     std::string const kind = t.state() ? "functional" : t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
     std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.current());
     if (kind == "jvp") r += ", tangent=" + to_string(t.extra());

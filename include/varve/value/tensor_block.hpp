@@ -173,8 +173,8 @@ VARVE_INLINE void* tensor::raw(index_t item) const {
 }
 /// What a transform that has ended left is read through (FS-10).
 VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
-  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
-  if (state()) set_inner(current());
+  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
 }
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
@@ -210,12 +210,12 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
-  if (is_wrapped() && sizes() == inner().sizes()) return current().item<T>();
+  if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  if (is_wrapped() && !(sizes() == inner().sizes()))
+  if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
     throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
 }
