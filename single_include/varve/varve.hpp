@@ -35,6 +35,16 @@
 #define VARVE_USE_XSIMD 0
 #endif
 
+/// 1 when threads of OpenMP share the long loops of fused programs; by default where the compiler uses OpenMP (`-fopenmp`), without which it cannot be 1. All units of a program must
+/// agree. The CMake option of this name sees to both.
+#ifndef VARVE_USE_OPENMP
+#ifdef _OPENMP
+#define VARVE_USE_OPENMP 1
+#else
+#define VARVE_USE_OPENMP 0
+#endif
+#endif
+
 /// 1 when blocks of tensors are recycled through a per-thread list; 0 under the address sanitizer, which could not see stale reads otherwise.
 #ifndef VARVE_RECYCLE_BLOCKS
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -377,11 +387,11 @@ constexpr char const* name(dtype t) {
   constexpr char const* names[] = {"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
   return names[static_cast<int>(t)];
 }
-/// Bytes of one element.
-constexpr int itemsize(dtype t) {
-  constexpr int sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16};
-  return sizes[static_cast<int>(t)];
+namespace detail {
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16}; // here: in the function it would be copied at each call
 }
+/// Bytes of one element.
+constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
 /// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its category is higher.
 constexpr int category(dtype t) { return t == dtype::bool_ ? 0 : t <= dtype::int64 ? 1 : t <= dtype::float64 ? 2 : 3; }
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
@@ -1611,15 +1621,16 @@ VARVE_COLD inline void dtype_is_not_supported(char const* op, char const* dtype)
 
 // ---- varve/value/storage.hpp
 #include <new>
+
+// ---- varve/core/single_threaded.hpp
 #if defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #endif
 #endif
 
-namespace varve {
+namespace varve::detail {
 
-namespace detail {
 /// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
 inline bool single_threaded() {
 #if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
@@ -1629,6 +1640,12 @@ inline bool single_threaded() {
 #endif
 }
 
+} // namespace varve::detail
+
+// ---- varve/value/storage.hpp
+namespace varve {
+
+namespace detail {
 /// Count of owners, shared between threads.
 struct reference_count {
   std::atomic<std::uint32_t> n{1};
@@ -1703,6 +1720,15 @@ inline void* take_block() {
     return b;
   }
   return new_block<Bytes>();
+}
+/// Puts a new block into the list, for who takes from there alone.
+template <std::size_t Bytes = block_bytes>
+VARVE_NOINLINE void provide_block() {
+  void* const b = new_block<Bytes>();
+  block_list& l = free_blocks<Bytes>;
+  *static_cast<void**>(b) = l.first;
+  l.first = b;
+  --l.room;
 }
 
 template <std::size_t Bytes = block_bytes>
@@ -1812,6 +1838,8 @@ public:
     e.nr_ = nr;
     return e;
   }
+  /// Becomes the same as another; it is null.
+  void join(edge const& o) noexcept;
   /// Gives up the share without ending it: it is the caller's.
   grad_node* release() noexcept {
     auto* const t = to_;
@@ -1887,6 +1915,11 @@ inline void drop_node(grad_node* n) {
 inline edge::edge(grad_node* to, std::uint32_t nr) noexcept : to_(to), nr_(nr) {
   if (to_) to_->refs.add();
 }
+inline void edge::join(edge const& o) noexcept {
+  to_ = o.to_;
+  nr_ = o.nr_;
+  to_->refs.add();
+}
 inline edge::~edge() {
   if (to_) detail::drop_node(to_);
 }
@@ -1898,6 +1931,7 @@ namespace varve {
 
 class tensor;
 class subclass_object;
+class seen_state;
 class hook_handle;
 namespace autograd {
 class node;
@@ -2016,6 +2050,12 @@ public:
   int level() const;
   tensor const& inner() const;
   tensor const& extra() const;
+  /// Gives a value that a transform has just made what the transform keeps of it, and memory and a version counter apart from what it holds: those of another such value, or its own.
+  void set_state(seen_state* s, tensor const& shares_with) const;
+  seen_state* state() const;
+  void set_inner(tensor const& t) const;
+  /// What it holds, with all that was written into its memory.
+  tensor current() const;
   void set_extra(tensor const& t) const;
   /// The recorded call that made it, at the level it is seen at. Of a view that an in-place operator may have overtaken, ask `gradient_edge`.
   edge const& history() const;
@@ -2084,6 +2124,8 @@ private:
   }
   explicit tensor(detail::tensor_block* b) noexcept : block_(b) {}
   static detail::tensor_block* make(dims const& sizes, varve::dtype type);
+  static tensor allocated(detail::tensor_block* b, std::size_t bytes);
+  static tensor empty_of_new_block(dims const& sizes, varve::dtype type);
   detail::tensor_block* block_ = nullptr;
 };
 
@@ -2100,6 +2142,28 @@ inline meta meta_of(tensor const& t) { return {t.dtype(), t.sizes(), t.is_number
 
 } // namespace varve
 
+
+// ---- varve/value/seen_state.hpp
+namespace varve {
+
+class tensor;
+
+/// What a transform keeps of one value that it sees, beside what the value holds: `functionalize` the memory that it stands for. Deleted with the value.
+class seen_state {
+public:
+  seen_state() = default;
+  seen_state(seen_state const&) = delete;
+  seen_state& operator=(seen_state const&) = delete;
+  virtual ~seen_state() = default;
+  /// What the value holds once all that was written into its memory is done.
+  virtual tensor current(tensor const& of) = 0;
+  /// What the value holds has no history from now on (`detach_`).
+  virtual void detach_(tensor const& of) = 0;
+  /// How it lies in the memory that it stands for.
+  layout shown{};
+};
+
+} // namespace varve
 
 // ---- varve/value/subclass.hpp
 namespace varve {
@@ -2180,8 +2244,16 @@ struct wrapping {
   tensor extra;
   std::uint64_t layer = 0;
   int level = 0;
-};
+  seen_state* state = nullptr;
 
+  wrapping(tensor&& v, tensor&& e, std::uint64_t l, int n) : value(static_cast<tensor&&>(v)), extra(static_cast<tensor&&>(e)), layer(l), level(n) {}
+  wrapping(wrapping const&) = delete;
+  wrapping& operator=(wrapping const&) = delete;
+  ~wrapping() {
+    if (state) [[unlikely]]
+      delete state;
+  }
+};
 struct alignas(64) tensor_block {
   reference_count refs;
   dispatch_key_set keys = default_keys;
@@ -2226,17 +2298,8 @@ inline void drop_storage(storage* s) {
     delete s;
   }
 }
-inline void drop_block(tensor_block* b) {
-  if (!b->refs.drop()) return;
-  if (b->history) drop_node(b->history.release());
-  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
-  if (!b->base.defined() && !b->counter && b->kind == payload::memory && b->own.embedded && b->store == &b->own) [[likely]] {
-    if (b->own.refs.drop()) {
-      tell_freed(&b->own);
-      give_block(b);
-    }
-    return;
-  }
+/// The last share of a block has gone.
+VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::seen) {
     b->seen.~wrapping();
@@ -2256,6 +2319,16 @@ inline void drop_block(tensor_block* b) {
   if (c && c != inside) [[unlikely]]
     drop_storage(c);
 }
+VARVE_NOINLINE inline void end_block(tensor_block* b) {
+  if (b->history) drop_node(b->history.release());
+  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer) return end_unusual_block(b);
+  if (b->own.refs.drop()) give_block(b);
+}
+/// Out of line, and without a frame: most shares are not the last.
+VARVE_NOINLINE inline void drop_block(tensor_block* b) {
+  if (b->refs.drop()) end_block(b);
+}
 } // namespace detail
 
 inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
@@ -2272,18 +2345,19 @@ inline tensor::~tensor() {
   if (block_) detail::drop_block(block_);
 }
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) { return new (detail::take_block()) detail::tensor_block(sizes, type); }
-
-namespace detail {
 /// Gives a tensor memory that lies apart, or is observed.
-VARVE_NOINLINE inline tensor allocated(tensor r, tensor_block* b, std::size_t bytes) {
+VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
+  tensor r(b);
   if (bytes <= sizeof b->bytes) b->embed(bytes);
   else (b->store = new storage)->allocate(bytes);
-  tell_allocated(b->store);
+  detail::tell_allocated(b->store);
   return r;
 }
-} // namespace detail
-
+VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) { return detail::provide_block(), empty(sizes, type); }
+/// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
+  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
+    return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
@@ -2298,7 +2372,7 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
     b->embed(bytes);
     return tensor(b);
   }
-  return detail::allocated(tensor(b), b, bytes);
+  return allocated(b, bytes);
 }
 inline varve::dtype tensor::dtype() const { return block_->type; }
 VARVE_INLINE dims const& tensor::sizes() const {
@@ -2321,15 +2395,6 @@ inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
-inline void tensor::set_extra(tensor const& t) const {
-  block_->seen.extra = t;
-  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
-}
-inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
-inline bool tensor::shares_storage(tensor const& o) const {
-  if (is_wrapped()) return inner().shares_storage(o);
-  return o.is_wrapped() ? shares_storage(o.inner()) : block_->store == o.block_->store;
-}
 VARVE_INLINE void* tensor::raw(index_t item) const {
   if (block_->kind != detail::payload::memory) [[unlikely]]
     return raw_inside(item);
@@ -2337,7 +2402,8 @@ VARVE_INLINE void* tensor::raw(index_t item) const {
 }
 /// What a transform that has ended left is read through (FS-10).
 VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
-  if (!is_wrapped() || !(sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer())) detail::refuse_data(block_->kind);
+  if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
 }
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
@@ -2373,14 +2439,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
-  if (is_wrapped() && sizes() == inner().sizes()) return inner().item<T>();
+  if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  if (is_wrapped() && !(sizes() == inner().sizes()))
+  if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
     throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-  return is_wrapped() ? static_cast<bool>(inner()) : item<bool>();
+  return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();
@@ -2398,10 +2464,9 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   return r;
 }
 inline tensor tensor::alias() const {
-  layout const l = where();
-  auto* b = make(l.sizes, block_->type);
-  b->strides = l.strides;
-  b->offset = l.offset;
+  auto* b = make(block_->sizes, block_->type);
+  b->strides = block_->strides;
+  b->offset = block_->offset;
   b->contiguous = block_->contiguous;
   b->keys = dispatch_key_set::of_bits(block_->keys.bits & ~dispatch_key_set::history_bit);
   b->inference = block_->inference;
@@ -2419,7 +2484,7 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
   b->kind = detail::payload::seen;
   b->keys = dispatch_key::transform;
   b->history = static_cast<edge&&>(history);
-  new (&b->seen) detail::wrapping{static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level};
+  new (&b->seen) detail::wrapping(static_cast<tensor&&>(value), static_cast<tensor&&>(extra), layer, level);
   return tensor(b);
 }
 
@@ -2493,24 +2558,41 @@ inline bool tensor::requires_grad() const {
   return is_wrapped() && inner().requires_grad();
 }
 inline std::uint32_t tensor::version() const {
-  if (is_wrapped()) return inner().version();
+  if (is_wrapped()) return block_->store ? writes() : inner().version();
   if (block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
   return writes();
 }
-inline std::uint32_t tensor::writes() const { return is_wrapped() ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline std::uint32_t tensor::writes() const { return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
 inline void tensor::set_version(std::uint32_t v) const {
-  if (is_wrapped()) return inner().set_version(v);
+  if (is_wrapped() && !block_->store) return inner().set_version(v);
   (block_->counter ? block_->counter : block_->store)->version = v;
 }
 inline void tensor::bump_version() const { set_version(writes() + 1); }
 inline bool tensor::is_view() const { return block_->base.defined(); }
 inline bool tensor::is_inference() const { return block_->inference; }
-inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && (is_wrapped() || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
+inline void tensor::set_extra(tensor const& t) const {
+  block_->seen.extra = t;
+  if (block_->base.defined()) block_->seen_version.store(writes(), std::memory_order_release);
+}
+inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
+inline bool tensor::shares_storage(tensor const& o) const {
+  if (is_wrapped() && !block_->store) return inner().shares_storage(o);
+  return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
   if (block_->counter) detail::drop_storage(block_->counter);
   block_->counter = fresh;
+}
+inline seen_state* tensor::state() const { return is_wrapped() ? block_->seen.state : nullptr; }
+inline tensor tensor::current() const { return block_->seen.state ? block_->seen.state->current(*this) : inner(); }
+inline void tensor::set_inner(tensor const& t) const { block_->seen.value = t; }
+inline void tensor::set_state(seen_state* s, tensor const& shares_with) const {
+  block_->seen.state = s;
+  if (shares_with.defined()) (block_->store = shares_with.block_->store)->refs.add();
+  else block_->store = new storage;
 }
 inline void tensor::take_memory_of(tensor const& y) const {
   auto *const b = block_, *const from = y.block_;
@@ -2532,6 +2614,17 @@ inline void tensor::take_memory_of(tensor const& y) const {
   if (b->base.defined()) b->base = tensor();
   if (!inside) detail::drop_storage(old);
 }
+
+namespace detail {
+/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions: mapped ones stand in front.
+inline layout memory_layout(tensor const& t) {
+  tensor const* m = &t;
+  while (m->is_wrapped() && !m->state()) m = &m->inner();
+  layout const l = m->state() ? m->state()->shown : m->where();
+  int const mapped = l.sizes.n - t.dim();
+  return mapped ? layout{l.sizes.sub(mapped, l.sizes.n), l.strides.sub(mapped, l.strides.n), l.offset, true} : l;
+}
+} // namespace detail
 } // namespace varve
 
 // ---- varve/dispatch/boxed.hpp
@@ -2549,6 +2642,15 @@ public:
     } else {
       (push_back(static_cast<X&&>(x)), ...);
     }
+  }
+  /// So many undefined tensors.
+  explicit boxed_args(int n) {
+    if (n > in_place) [[unlikely]] {
+      while (size_ < n) push_back(tensor());
+      return;
+    }
+    std::memset(place_, 0, sizeof place_); // a tensor is one pointer
+    size_ = n;
   }
   boxed_args(boxed_args const& o) {
     for (auto const& t : o) push_back(t);
@@ -2572,6 +2674,11 @@ public:
     new (data_ + size_++) tensor(static_cast<tensor&&>(t));
   }
   int size() const { return size_; }
+  /// Puts what `make()` gives into the place of an undefined tensor.
+  template <class F>
+  VARVE_INLINE void fill(int i, F const& make) {
+    new (data_ + i) tensor(make());
+  }
   tensor const& operator[](int i) const { return data_[i]; }
   tensor& operator[](int i) { return data_[i]; }
   tensor const* begin() const { return data_; }
@@ -2652,6 +2759,8 @@ struct op_table {
   op_kind kind = op_kind::placeholder;
   /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
   detail::pointwise_info const* pointwise = nullptr;
+  /// Of an in-place operator: the one that computes what it writes.
+  op_table const* functional = nullptr;
 };
 
 /// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the attributes of the call.
@@ -2705,6 +2814,8 @@ struct layer {
   void (*record)(layer& self, boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below, int operands) = nullptr;
   /// What it does with a higher-order operator; null: it has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
+  /// What it does with a custom function, erased (`detail::custom_function_ptr`), where that is not as `grad`, `jvp` and `vmap` do.
+  boxed_args (*process_custom)(layer& self, void const* function, boxed_args const& args) = nullptr;
   /// What it works for: the user's mode, or the `dynamic_level` of a transform.
   void* object = nullptr;
   /// Of a transform: the keys at which kernels that a program registered are part of what it does (`transform_keys`).
@@ -2743,8 +2854,14 @@ protected:
   ~saved_hooks_scope() = default;
 };
 
-/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5).
-enum class infra_mode : unsigned char { functional, proxy, fake };
+/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes, whatever was entered first (MD-5). `fake` has its place among the modes,
+/// `schema_check` among the pre-dispatch modes, the other two in one of both (MD-18).
+enum class infra_mode : unsigned char { functional, proxy, fake, schema_check };
+constexpr char const* name(infra_mode m) {
+  constexpr char const* names[] = {"functional", "proxy", "fake", "schema check"};
+  return names[static_cast<int>(m)];
+}
+inline constexpr int infra_modes = 4;
 
 /// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it costs one load.
 struct thread_state {
@@ -2753,9 +2870,10 @@ struct thread_state {
   layer_stack transforms{nullptr, dispatch_key::transform};
   /// Modes switched on by `mode_guard`, last first; below them the infra slots.
   layer_stack modes{nullptr, dispatch_key::dispatch_mode};
-  layer_stack infra[3]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
+  layer_stack infra[infra_modes]{{nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}, {nullptr, dispatch_key::dispatch_mode}};
   /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
   layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
+  layer_stack pre_infra[infra_modes]{{nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}, {nullptr, dispatch_key::pre_dispatch}};
   layer_stack functions{nullptr, dispatch_key::function_mode};
   /// An `enable_mode` is on: it refuses a second one (MD-1).
   bool single_mode = false;
@@ -2769,14 +2887,21 @@ struct thread_state {
   saved_hooks_scope* saved_hooks = nullptr;
   /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
   bool anomaly = false, check_nan = false;
+  /// Histories of views are found by calling again what made them (AG-18).
+  bool view_replay = false;
   /// Number of the next node that this thread records.
   std::uint64_t next_node = 1;
 
   bool quiet() const { return !(included.bits | excluded.bits); }
   /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
-  layer_stack* next_mode() {
-    if (modes.top) return &modes;
-    for (layer_stack& slot : infra)
+  layer_stack* next_mode() { return next(modes, infra); }
+  /// ... of the pre-dispatch modes.
+  layer_stack* next_pre_dispatch() { return next(pre_dispatch, pre_infra); }
+
+private:
+  static layer_stack* next(layer_stack& users, layer_stack (&slots)[infra_modes]) {
+    if (users.top) return &users;
+    for (layer_stack& slot : slots)
       if (slot.top) return &slot;
     return nullptr;
   }
@@ -2812,7 +2937,7 @@ VARVE_COLD inline bool is_at_work(std::uint64_t id) {
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
   stack.top = l;
-  bool const any = stack.key == dispatch_key::dispatch_mode ? s.modes.top || s.infra[0].top || s.infra[1].top || s.infra[2].top : l != nullptr;
+  bool const any = stack.key == dispatch_key::dispatch_mode ? s.next_mode() != nullptr : stack.key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() != nullptr : l != nullptr;
   s.included = any ? s.included | stack.key : s.included - dispatch_key_set(stack.key);
 }
 } // namespace detail
@@ -2940,7 +3065,7 @@ tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_ar
 tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-template <layer_stack thread_state::* Stack>
+template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 /// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories of views that were written into. Null until the
@@ -2974,8 +3099,8 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::transform_back, {&call_transform_back});
   place(t, dispatch_key::dispatch_mode, {&call_mode});
   place(t, dispatch_key::subclass, {&call_subclass});
-  place(t, dispatch_key::pre_dispatch, {&call_stack<&thread_state::pre_dispatch>});
-  place(t, dispatch_key::function_mode, {&call_stack<&thread_state::functions>});
+  place(t, dispatch_key::pre_dispatch, {&call_stack<dispatch_key::pre_dispatch>});
+  place(t, dispatch_key::function_mode, {&call_stack<dispatch_key::function_mode>});
   return t;
 }
 /// The table of operators nobody registered anything for.
@@ -4042,50 +4167,57 @@ inline bool repeats_one_element(tensor const& t, tensor const& other) {
     if (s != 0) return false;
   return t.numel() > 0;
 }
-/// A small floating tensor beside one element: it is repeated in a buffer, and the kernel called once. Undefined when that does not fit.
+/// A small floating tensor beside one element: that is repeated in a buffer, and the kernel called once. Undefined when that does not fit.
 template <class = void>
 VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor const* const* x) {
   constexpr index_t most = 512; // bytes
   for (int at = 1; at >= 0; --at) {
     tensor const &one = *x[at], &other = *x[1 - at];
     dtype const t = other.dtype();
+    if (!(t == dtype::float32 || t == dtype::float64) || other.is_number() || !other.is_contiguous() || !repeats_one_element(one, other)) continue;
     index_t const n = other.numel();
     kernel::loop const loop = f.loops[static_cast<int>(t)];
-    if (!(t == dtype::float32 || t == dtype::float64) || n * itemsize(t) > most || other.is_number() || !other.is_contiguous() || !loop || !repeats_one_element(one, other)) continue;
+    if (n * itemsize(t) > most || !loop) continue;
     alignas(64) unsigned char repeated[most];
-    double const v = one.is_number() ? one.item<double>() : t == dtype::float32 ? static_cast<double>(*static_cast<float const*>(one.raw())) : *static_cast<double const*>(one.raw());
-    for (index_t k = 0; k < n; ++k) {
-      if (t == dtype::float32) reinterpret_cast<float*>(repeated)[k] = static_cast<float>(v);
-      else reinterpret_cast<double*>(repeated)[k] = v;
-    }
+    auto const repeat = [&]<class E>(E v) {
+      for (index_t k = 0; k < n; ++k) reinterpret_cast<E*>(repeated)[k] = v;
+    };
+    if (t == dtype::float32) repeat(one.is_number() ? static_cast<float>(one.item<double>()) : *static_cast<float const*>(one.raw(4)));
+    else repeat(one.is_number() ? one.item<double>() : *static_cast<double const*>(one.raw(8)));
     void const* p[2];
     p[at] = repeated;
-    p[1 - at] = other.raw();
+    p[1 - at] = other.raw(itemsize(t));
     tensor out = tensor::empty(other.sizes(), f.comparison ? dtype::bool_ : t);
-    if (n) loop(static_cast<std::size_t>(n), out.raw(), p);
+    if (n) loop(static_cast<std::size_t>(n), out.raw(0), p);
     return out;
   }
   return {};
 }
-/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+/// What is no case for one call of the kernel.
 template <class = void>
-VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
-  tensor const& first = *x[0];
-  dtype const t = first.dtype();
-  dims const& sizes = first.sizes();
-  bool flat = first.is_contiguous() && !f.conditions && !first.is_number();
-  for (int k = 1; flat && k < f.arity; ++k) flat = x[k]->dtype() == t && x[k]->is_contiguous() && x[k]->sizes() == sizes && !x[k]->is_number();
-  kernel::loop const loop = f.loops[static_cast<int>(t)];
-  if (!flat && f.arity == 2) {
+VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const* const* x) {
+  if (f.arity == 2) {
     tensor r = run_beside_one_element<>(f, x);
     if (r.defined()) return r;
   }
-  if (!flat || !loop) [[unlikely]]
-    return run_pointwise_general(f, x);
-  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  void const* p[4];
+  return run_pointwise_general(f, x);
+}
+/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+template <class = void>
+VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
+  dtype const t = x[0]->dtype();
+  dims const& sizes = x[0]->sizes();
   index_t const item = itemsize(t);
-  for (int k = 0; k < f.arity; ++k) p[k] = x[k]->raw(item);
+  kernel::loop const loop = f.loops[static_cast<int>(t)];
+  void const* p[4];
+  bool flat = loop && !f.conditions;
+  for (int k = 0; flat && k < f.arity; ++k) {
+    tensor const& in = *x[k];
+    flat = in.dtype() == t && in.is_contiguous() && !in.is_number() && (k == 0 || in.sizes() == sizes);
+    if (flat) p[k] = in.raw(item);
+  }
+  if (!flat) return run_pointwise_apart<>(f, x);
+  tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
   if (index_t const n = out.numel()) loop(static_cast<std::size_t>(n), out.raw(0), p);
   return out;
 }
@@ -4158,6 +4290,14 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
 // ---- varve/dispatch/handle.hpp
 namespace varve {
 
+/// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the name, lists without their lengths, as
+/// `(GraphModule f, Tensor[] xs, Tensor[] more) -> Tensor[]`. `lengths` tells those of the lists of a call from its attributes; the list behind them takes what is left.
+/// An empty text says that no operand is written into, and no more (HO-18).
+struct hop_signature {
+  char const* text = "";
+  dims (*lengths)(attributes const& at) = nullptr;
+};
+
 /// One operator as data usable in constant expressions: what graph nodes point to. Its address is its identity.
 /// The lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans are 0 and 1.
 struct op_handle {
@@ -4173,6 +4313,10 @@ struct op_handle {
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
   /// Of an in-place operator: the one that computes what it writes.
   op_handle const* (*functional)() = nullptr;
+  /// Of a higher-order operator.
+  hop_signature signature{};
+  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that follow from operand 0.
+  bool is_call = false;
 };
 
 namespace detail {
@@ -4285,7 +4429,7 @@ struct erased {
     constexpr int most = 8;
     meta in[most];
     for (int k = 0; k < x.size() && k < most; ++k) in[k] = meta_of(x[k]);
-    if constexpr (has_layout<R> && R::kind == op_kind::view) {
+    if constexpr (has_layout<R> && R::kind == op_kind::view && !requires { &R::make; }) {
       layout const l = R::layout_of(at, x[0].where());
       if (l.expressible) return x[0].with_layout(l);
     }
@@ -4311,6 +4455,8 @@ constexpr char const* schema_of() {
   else return "";
 }
 
+template <class Tag, int Facts>
+constexpr op_table const* functional_of();
 template <class Tag>
 constexpr pointwise_info const* pointwise_of() {
   if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
@@ -4357,7 +4503,13 @@ inline constexpr op_table table{Tag::op_name,
                                 &detail::registered<Tag>,
                                 detail::saved_of<rules<Tag>>(),
                                 rules<Tag>::kind,
-                                detail::pointwise_of<Tag>()};
+                                detail::pointwise_of<Tag>(),
+                                detail::functional_of<Tag, Facts>()};
+template <class Tag, int Facts>
+constexpr op_table const* detail::functional_of() {
+  if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
+  else return nullptr;
+}
 
 namespace detail {
 template <class Tag, int Facts>
@@ -4447,6 +4599,28 @@ private:
   layer* saved_;
   std::uint64_t entered_ = 0;
 };
+
+namespace detail {
+/// Puts a layer back on its stack around a function that it handed down, as it stood before.
+class reentered {
+public:
+  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
+    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
+    set_top(stack_, &l);
+  }
+  reentered(reentered const&) = delete;
+  reentered& operator=(reentered const&) = delete;
+  ~reentered() {
+    if (layer_.below != below_) layer_.below = below_;
+    set_top(stack_, top_);
+  }
+
+private:
+  layer_stack& stack_;
+  layer& layer_;
+  layer *top_, *below_;
+};
+} // namespace detail
 
 } // namespace varve
 
@@ -4552,19 +4726,27 @@ inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
+[[noreturn]] VARVE_COLD inline void refuse_elsewhere() {
+  throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
+}
 /// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension: `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at
 /// work on another thread: what is done to it here would be missing there.
-VARVE_COLD inline tensor unwrap_dead(layer const* transforms, tensor t) {
-  while (t.defined() && t.is_wrapped() && !is_alive(transforms, t)) {
-    bool const constant = !t.history() && !t.extra().defined() && t.sizes() == t.inner().sizes();
-    if (!constant && working_layers::elsewhere(t.layer()))
-      throw transform_error("varve: a value of a transform that is at work on another thread was used without the state of that thread; hand the function over by carry, or restore a thread_snapshot");
-    if (!(t.sizes() == t.inner().sizes()))
+VARVE_COLD inline tensor const& left_in(layer const* transforms, tensor const& t) {
+  tensor const* p = &t;
+  for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
+    if (p->state()) {
+      if (working_layers::elsewhere(p->layer())) refuse_elsewhere();
+      (void)p->current(); // what was written into its memory; then it stays as it is
+      continue;
+    }
+    bool const constant = !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
+    if (!constant && working_layers::elsewhere(p->layer())) refuse_elsewhere();
+    if (!(p->sizes() == p->inner().sizes()))
       throw transform_error("varve: a value mapped by vmap was used after its vmap had returned; return it from the mapped function instead of storing it");
-    t = tensor(t.inner());
   }
-  return t;
+  return *p;
 }
+inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
 VARVE_COLD inline bool is_mapped(tensor const& t) {
   return t.is_wrapped() && ((t.dim() != t.inner().dim() && is_alive(this_thread_state.transforms.top, t)) || is_mapped(t.inner()));
 }
@@ -4587,7 +4769,7 @@ inline tensor processing_layer::finish(boxed_op const& op, boxed_args const& x, 
     // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
       throw transform_error((std::string("varve: ") + kind + ": " + op.name() + ": a captured tensor cannot be written with a value of the transform; pass it as an argument").c_str());
-    inside.push_back(mine(t) ? t.inner() : t);
+    inside.push_back(mine(t) ? t.current() : t);
   }
   if (writes && mine(x[0]) && x[0].history() && x[0].history().to()->type->is_leaf)
     throw autograd_error((std::string("varve: ") + op.name() + ": an argument of " + kind + " is a leaf and cannot be written into; write into a value computed from it").c_str());
@@ -4640,7 +4822,7 @@ VARVE_COLD inline tensor call_kernels_below(boxed_op const& op, kernels_below co
   processing_layer const here(rest.of);
   exclude_keys const off(dispatch_key::autograd_functionality);
   tensor const y = redispatch(op, rest.keys, rest.x);
-  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.inner() : y;
+  return y.defined() && y.is_wrapped() && y.layer() == rest.of.id ? y.current() : y;
 }
 /// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a kernel in its place; else all of it.
 VARVE_COLD inline tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
@@ -4800,12 +4982,12 @@ VARVE_NOINLINE inline tensor call_mode(void*, boxed_op const& op, dispatch_key_s
 }
 
 /// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
-template <layer_stack thread_state::* Stack>
+template <dispatch_key Key>
 VARVE_NOINLINE tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  layer_stack& stack = s.*Stack;
-  if (!stack.top) return redispatch(op, keys.below(stack.key), x);
-  popped const p(stack);
+  layer_stack* const stack = Key == dispatch_key::pre_dispatch ? s.next_pre_dispatch() : &s.functions;
+  if (!stack || !stack->top) return redispatch(op, keys.below(Key), x);
+  popped const p(*stack);
   tensor y = p.top().process(p.top(), op, x);
   return y.defined() ? y : op(x);
 }
@@ -4978,25 +5160,27 @@ struct operator_node : grad_node {
     edge const* found[saved_values::most];
     edge const* const* edges = found;
     if constexpr (std::is_pointer_v<EdgeOf>) edges = edge_of;
-    else
-      for (int i = 0; i < n; ++i) found[i] = edge_of(i);
     unsigned reads = 0;
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; ++i) {
+      if constexpr (!std::is_pointer_v<EdgeOf>) found[i] = edge_of(i);
       if (edges[i]) reads |= t.saved.of[i];
+    }
     int count = static_cast<int>(reads >> saved_value::result & 1);
     unsigned stands_in = 0; // operands whose shape the cotangent has as well
     dims const& sizes = y.sizes();
+    dtype const type = y.dtype();
     for (int i = 0; i < n; ++i) {
-      if (!(reads >> i & 1) && x[i].dtype() == y.dtype() && x[i].sizes() == sizes) stands_in |= 1u << i;
+      if (!(reads >> i & 1) && x[i].dtype() == type && x[i].sizes() == sizes) stands_in |= 1u << i;
       else ++count;
     }
     std::size_t words = 0;
-    for (int k = 0; k < op.at->count; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
+    int const facts = op.at->count;
+    for (int k = 0; k < facts; ++k) words += static_cast<std::size_t>(op.at->fact[k].n) + 1;
     std::size_t const all = sizeof(operator_node) + sizeof(edge) * static_cast<std::size_t>(n) + sizeof(saved_value) * static_cast<std::size_t>(count) + sizeof(index_t) * words;
-    auto* const r = new (take(all)) operator_node(&t, n, op.at->count, eager, all);
+    auto* const r = new (take(all)) operator_node(&t, n, facts, eager, all);
     for (int i = 0; i < n; ++i) {
-      if (edges[i]) new (r->next + i) edge(*edges[i]);
-      else new (r->next + i) edge();
+      new (r->next + i) edge();
+      if (edges[i]) r->next[i].join(*edges[i]);
     }
     struct unfinished {
       operator_node* n;
@@ -5011,13 +5195,14 @@ struct operator_node : grad_node {
       r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read, edges[i] && !edges[i]->to()->type->is_leaf);
     }
     if (reads >> saved_value::result & 1) r->keep(eager ? y.alias() : y, saved_value::result, true); // not y itself, which will own the node
+    guard.n = nullptr;
+    if (!facts) return r;
     auto* w = reinterpret_cast<index_t*>(r->saved() + r->kept);
-    for (int k = 0; k < op.at->count; ++k) {
+    for (int k = 0; k < facts; ++k) {
       dims const& d = op.at->fact[k];
       *w++ = d.n;
       for (index_t i : d) *w++ = i;
     }
-    guard.n = nullptr;
     return r;
   }
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
@@ -5091,20 +5276,19 @@ struct operator_node : grad_node {
   }
   static boxed_args backward(grad_node& n, boxed_args& g, bool const* wanted) {
     auto& self = static_cast<operator_node&>(n);
-    boxed_args r;
-    if (!g[0].defined()) {
-      for (int i = 0; i < self.operands; ++i) r.push_back(tensor());
-      return r;
-    }
+    boxed_args r(self.operands);
+    if (!g[0].defined()) return r;
     for (int k = 0; self.released && k < self.kept; ++k)
       if (self.saved()[k].checked) refuse_released(self.table->name);
-    boxed_args x;
+    boxed_args x(self.operands);
     saved_value const* s = self.saved();
     saved_value const* const end = s + self.kept;
-    for (int i = 0; i < self.operands; ++i) x.push_back(s != end && s->of == i ? self.unpacked(*s++) : g[0]);
-    tensor const y = s != end ? self.unpacked(*s) : g[0];
+    for (int i = 0; i < self.operands; ++i) x.fill(i, [&] { return s != end && s->of == i ? self.unpacked(*s++) : g[0]; });
+    tensor const y = s != end ? self.unpacked(*s) : tensor();
+    tensor const& seen = y.defined() ? y : g[0]; // a rule that reads the result has kept it
     auto const pull = [&](attributes const& at) {
-      for (int i = 0; i < self.operands; ++i) r.push_back(wanted[i] ? self.table->vjp(i, at, g[0], y, x) : tensor());
+      for (int i = 0; i < self.operands; ++i)
+        if (wanted[i]) r.fill(i, [&] { return self.table->vjp(i, at, g[0], seen, x); });
     };
     if (self.facts) pull(self.attributes_of());
     else pull(no_attributes);
@@ -5270,6 +5454,7 @@ struct schema_argument {
   bool mutated = false, keyword_only = false;
 
   bool is_tensor() const { return type.rfind("Tensor", 0) == 0; }
+  bool operator==(schema_argument const&) const = default;
 };
 
 /// What an operator takes and gives: `name(arguments) -> results`, as PyTorch writes it.
@@ -5277,6 +5462,7 @@ struct operator_schema {
   std::string name;
   std::vector<schema_argument> arguments, results;
 
+  bool operator==(operator_schema const&) const = default;
   /// Reads a schema; `value_error` shows what was expected where.
   template <class S = operator_schema>
   static S parse(std::string_view text);
@@ -5914,7 +6100,8 @@ struct boxed_hop {
 /// grows in front. The operator must outlive its calls. (What is a template without need costs nothing unless used.)
 class higher_order_operator {
 public:
-  explicit higher_order_operator(char const* name) : name_(name) {
+  /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes into operands.
+  explicit higher_order_operator(char const* name, hop_signature const& s = {}) : name_(name), signature_(s), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
     detail::spin_lock::held const on(all.lock);
     next_ = all.first;
@@ -5940,6 +6127,7 @@ public:
   }
 
   char const* name() const { return name_; }
+  hop_signature const& signature() const { return signature_; }
   /// Null when there is none of that name.
   static higher_order_operator* find(char const* name) {
     operators& all = list();
@@ -6055,7 +6243,8 @@ private:
   boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
 
   char const* name_;
-  bool written_ = false;
+  hop_signature signature_;
+  bool written_;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // of those who add rules
   std::atomic<rule*> rules_{nullptr};
@@ -6063,31 +6252,7 @@ private:
 
 inline char const* boxed_hop::name() const { return op->name(); }
 template <class>
-boxed_args boxed_hop::operator()(boxed_args const& x) const {
-  return op->call(*this, x);
-}
-
-namespace detail {
-/// Puts a layer back on its stack around a function that it handed down, as it stood before.
-class reentered {
-public:
-  reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
-    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
-    set_top(stack_, &l);
-  }
-  reentered(reentered const&) = delete;
-  reentered& operator=(reentered const&) = delete;
-  ~reentered() {
-    if (layer_.below != below_) layer_.below = below_;
-    set_top(stack_, top_);
-  }
-
-private:
-  layer_stack& stack_;
-  layer& layer_;
-  layer *top_, *below_;
-};
-} // namespace detail
+boxed_args boxed_hop::operator()(boxed_args const& x) const { return op->call(*this, x); }
 
 template <class>
 boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args const& x) {
@@ -6095,6 +6260,7 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
   boxed_args alive;
   for (auto const& t : x) alive.push_back(detail::unwrap_dead(&top, t));
   if (rule* const r = search({dispatch_key::transform, nullptr, top.kind})) return (*r)(&top, op, alive);
+  if (top.process_hop) return top.process_hop(top, op, alive);
   refuse("transform", top.kind, std::string("register one with op.impl(\"") + top.kind + "\", rule)");
 }
 
@@ -6137,7 +6303,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     dispatch_key const k = keys.highest();
     if (k == dispatch_key::undefined) refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
     layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
-                               : k == dispatch_key::pre_dispatch  ? &s.pre_dispatch
+                               : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
                                : k == dispatch_key::dispatch_mode ? s.next_mode()
                                                                   : nullptr;
     if (stack && stack->top && (k == dispatch_key::dispatch_mode || stack->top->process_hop)) return call_mode(op, *stack, x);
@@ -6566,7 +6732,11 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x) { return -x; }
+  template <class X>
+  static constexpr auto kernel(X x) {
+    if constexpr (kernel::is_batch<X>) return kernel::negate<kernel::element_t<X>>(x);
+    else return -x;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
 };
 
@@ -7910,7 +8080,14 @@ struct rules<sum_t> : rule::reduction {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
-    return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
+    using S = decltype(shape_of(g));
+    if constexpr (std::is_same_v<S, ints<>>) {
+      return broadcast_to(g, shape_of(x)); // any shape can be made of one element
+    } else {
+      if constexpr (!is_ints<S>)
+        if (rank_of(g) == 0) return broadcast_to(g, shape_of(x));
+      return broadcast_to(detail::keep_reduced(op, g, x), shape_of(x));
+    }
   }
 };
 
@@ -8256,7 +8433,7 @@ namespace detail {
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
   if (o.of->random == random_policy::error)
     throw transform_error((std::string("varve: vmap: ") + op.name() + " is random; say whether all slices see the same numbers: vmap(f, ..., randomness::same) or randomness::different").c_str());
-  if (o.of->random == random_policy::same) return {op(o.value), false};
+  if (o.of->random == random_policy::same || op.at->count == 0) return {op(o.value), false};
   attributes wide = *op.at;
   wide.fact[0] = wide.fact[0].insert(0, n[0]);
   return {boxed_op{op.table, &wide}(o.value), true};
@@ -8308,6 +8485,13 @@ struct dynamic_level {
     for (int i = 0; i < of.size(); ++i)
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
+  }
+  /// ... of a higher-order operator or custom function, whose functions may also return what they captured: that others hold.
+  template <class Y>
+  Y own(Y y, boxed_args const& of) const {
+    for (int k = 0; refresh && k < y.size(); ++k)
+      if (y[k].defined() && y[k].is_unique()) make_own(y[k], of);
+    return y;
   }
 
   boxed_operands open_batched(boxed_args const& x) const {
@@ -8411,11 +8595,20 @@ struct mode_layer : layer {
       process_hop = [](layer& l, boxed_hop const& op, boxed_args const& x) -> boxed_args { return static_cast<mode_layer&>(l).interpreter.mode->process(op, x); };
   }
 };
-inline layer_stack& free_slot(infra_mode slot) {
-  layer_stack& s = this_thread_state.infra[static_cast<int>(slot)];
-  constexpr char const* names[] = {"functional", "proxy", "fake"};
-  if (s.top) throw dispatch_error((std::string("varve: the ") + names[static_cast<int>(slot)] + " slot of the mode stack is taken by " + s.top->kind + "; end that mode first, or use mode_guard for a user mode").c_str());
-  return s;
+[[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) { throw dispatch_error((std::string("varve: the ") + name(slot) + " slot " + why).c_str()); }
+inline layer_stack& free_slot(infra_mode slot, bool above = false) {
+  thread_state& s = this_thread_state;
+  int const k = static_cast<int>(slot);
+  constexpr int schema_check = static_cast<int>(infra_mode::schema_check);
+  if (slot == (above ? infra_mode::fake : infra_mode::schema_check)) refuse_slot(slot, above ? "is one of the mode stack; use infra_mode_guard" : "is one of the pre-dispatch stack; use pre_dispatch_infra_guard");
+  layer_stack &here = above ? s.pre_infra[k] : s.infra[k], &there = above ? s.infra[k] : s.pre_infra[k];
+  if (here.top)
+    refuse_slot(slot, (std::string("of the ") + (above ? "pre-dispatch" : "mode") + " stack is taken by " + here.top->kind + "; end that mode first, or use " + (above ? "pre_dispatch_guard" : "mode_guard") + " for a user mode").c_str());
+  if (there.top) refuse_slot(slot, (std::string("is taken by ") + there.top->kind + " on the other stack; an infra mode is either above transforms or below").c_str());
+  if (above)
+    for (int other = 0; other < infra_modes; ++other)
+      if (s.pre_infra[other].top && (k == schema_check || other == schema_check)) refuse_slot(slot, (std::string("cannot be taken beside ") + s.pre_infra[other].top->kind + ": the schema check is the only pre-dispatch infra mode, or not there").c_str());
+  return here;
 }
 } // namespace detail
 
@@ -8456,6 +8649,15 @@ struct pre_dispatch_guard : mode_guard<M> {
 template <class M>
 pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
 
+/// ... in an infra slot there, after all user modes: the functional one is asked before the proxy; the schema check is there alone. What is taken here cannot be in the mode stack too
+/// (`dispatch_error`). MD-18.
+template <class M>
+struct pre_dispatch_infra_guard : mode_guard<M> {
+  pre_dispatch_infra_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot, true)) {}
+};
+template <class M>
+pre_dispatch_infra_guard(infra_mode, M&) -> pre_dispatch_infra_guard<M>;
+
 /// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one (MD-22).
 template <class M>
 struct function_mode_guard : mode_guard<M> {
@@ -8467,7 +8669,11 @@ function_mode_guard(M&) -> function_mode_guard<M>;
 /// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too (MD-19).
 class disable_modes {
   emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch}, user_{this_thread_state.modes};
-  emptied infra_[3]{emptied(this_thread_state.infra[0]), emptied(this_thread_state.infra[1]), emptied(this_thread_state.infra[2])};
+  struct emptied_slots {
+    explicit emptied_slots(layer_stack (&s)[infra_modes]) : functional(s[0]), proxy(s[1]), fake(s[2]), schema_check(s[3]) {}
+    emptied functional, proxy, fake, schema_check;
+  };
+  emptied_slots infra_{this_thread_state.infra}, pre_infra_{this_thread_state.pre_infra};
 };
 
 /// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were switched on.
@@ -8475,7 +8681,7 @@ template <class L = layer const> // a template only to cost nothing unless used
 std::vector<L*> current_modes() {
   std::vector<L*> r;
   thread_state const& s = this_thread_state;
-  for (int k = 2; k >= 0; --k)
+  for (int k = infra_modes - 1; k >= 0; --k)
     if (s.infra[k].top) r.push_back(s.infra[k].top);
   std::size_t const infra = r.size();
   for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
@@ -8528,7 +8734,7 @@ struct rules<clone_t> : rule::linear {
 inline constexpr struct contiguous_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
-    if constexpr (std::is_same_v<X, tensor>) return !x.is_wrapped() && x.is_contiguous() ? x : tensor(clone(x));
+    if constexpr (std::is_same_v<X, tensor>) return (x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()) ? x : tensor(clone(x));
     else return x;
   }
 } contiguous{};
@@ -8674,6 +8880,46 @@ private:
 inline bool is_inference_mode_enabled() { return this_thread_inference; }
 
 } // namespace varve
+
+// ---- varve/interpreter/latest_first.hpp
+namespace varve::detail {
+
+/// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing more than its place.
+class latest_first {
+public:
+  bool empty() const { return waiting_.empty(); }
+  void clear() { waiting_.clear(); }
+  void push(std::uint64_t sequence, std::uint32_t task) {
+    std::size_t at = waiting_.size();
+    waiting_.push_back({sequence, task});
+    for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2) waiting_[at] = waiting_[(at - 1) / 2];
+    waiting_[at] = {sequence, task};
+  }
+  std::uint32_t take() {
+    entry const last = waiting_.back();
+    waiting_.pop_back();
+    if (waiting_.empty()) return last.task;
+    std::uint32_t const task = waiting_[0].task;
+    std::size_t at = 0;
+    for (std::size_t child; (child = 2 * at + 1) < waiting_.size(); at = child) {
+      if (child + 1 < waiting_.size() && waiting_[child].sequence < waiting_[child + 1].sequence) ++child;
+      if (last.sequence >= waiting_[child].sequence) break;
+      waiting_[at] = waiting_[child];
+    }
+    waiting_[at] = last;
+    return task;
+  }
+  void swap(latest_first& o) { waiting_.swap(o.waiting_); }
+
+private:
+  struct entry {
+    std::uint64_t sequence;
+    std::uint32_t task;
+  };
+  std::vector<entry> waiting_;
+};
+
+} // namespace varve::detail
 
 // ---- varve/interpreter/watched_backward.hpp
 namespace varve::detail {
@@ -9502,15 +9748,15 @@ inline constexpr struct relu__t : in_place<relu__t> { static constexpr auto op_n
 
 namespace detail {
 /// Refuses what may not be written, before anything is.
-VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& sizes, dtype result) {
+VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides, dims const& sizes, dtype result) {
   if (x.is_inference() && !this_thread_inference)
     throw autograd_error((std::string("varve: ") + op + ": a tensor made in inference mode cannot be written into outside of it; clone it first").c_str());
   if (!(broadcast(x.sizes(), sizes) == x.sizes())) refuse::shapes_do_not_match(op, x.sizes(), sizes);
   if (category(result) > category(x.dtype()))
     throw dtype_error((std::string("varve: ") + op + ": a result of dtype " + name(result) + " cannot be written into " + name(x.dtype())).c_str());
-  dims const &s = x.sizes(), &st = x.strides();
+  dims const& s = x.sizes();
   for (int k = 0; k < s.n; ++k)
-    if (s[k] > 1 && st[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
+    if (s[k] > 1 && strides[k] == 0) throw value_error((std::string("varve: ") + op + ": the tensor repeats elements (stride 0); clone it first").c_str());
 }
 template <class = void>
 VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
@@ -9537,7 +9783,7 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
   return true;
 }
 /// The rules of an operator that writes what another computes.
-template <class Functional>
+template <class Tag, class Functional>
 struct mutation {
   using F = rules<Functional>;
   using functional = Functional;
@@ -9565,7 +9811,7 @@ struct mutation {
   static tensor make(attributes const&, tensor const& x, Y const&... y) {
     meta const in[] = {meta_of(x), meta_of(y)...};
     meta const m = F::shape({}, in, arity);
-    check_in_place(Functional::op_name, x, m.sizes, m.type);
+    check_in_place(Tag::op_name, x, x.strides(), m.sizes, m.type);
     tensor const* const operands[] = {&x, &y...};
     return write_directly(info_of<Functional>, operands) ? x : write_into<>(x, evaluate_tensor(bound<Functional>{}, x, y...));
   }
@@ -9602,38 +9848,38 @@ struct rules<copy__t> {
   }
   template <class Y>
   static tensor make(attributes const&, tensor const& x, Y const& y) {
-    detail::check_in_place("copy_", x, y.sizes(), dtype::bool_);
+    detail::check_in_place("copy_", x, x.strides(), y.sizes(), dtype::bool_);
     return detail::write_into(x, y);
   }
 };
 template <>
-struct rules<add__t> : detail::mutation<add_t> {};
+struct rules<add__t> : detail::mutation<add__t, add_t> {};
 template <>
-struct rules<sub__t> : detail::mutation<sub_t> {};
+struct rules<sub__t> : detail::mutation<sub__t, sub_t> {};
 template <>
-struct rules<mul__t> : detail::mutation<mul_t> {};
+struct rules<mul__t> : detail::mutation<mul__t, mul_t> {};
 template <>
-struct rules<div__t> : detail::mutation<div_t> {};
+struct rules<div__t> : detail::mutation<div__t, div_t> {};
 template <>
-struct rules<neg__t> : detail::mutation<neg_t> {};
+struct rules<neg__t> : detail::mutation<neg__t, neg_t> {};
 template <>
-struct rules<exp__t> : detail::mutation<exp_t> {};
+struct rules<exp__t> : detail::mutation<exp__t, exp_t> {};
 template <>
-struct rules<log__t> : detail::mutation<log_t> {};
+struct rules<log__t> : detail::mutation<log__t, log_t> {};
 template <>
-struct rules<abs__t> : detail::mutation<abs_t> {};
+struct rules<abs__t> : detail::mutation<abs__t, abs_t> {};
 template <>
-struct rules<sin__t> : detail::mutation<sin_t> {};
+struct rules<sin__t> : detail::mutation<sin__t, sin_t> {};
 template <>
-struct rules<cos__t> : detail::mutation<cos_t> {};
+struct rules<cos__t> : detail::mutation<cos__t, cos_t> {};
 template <>
-struct rules<tanh__t> : detail::mutation<tanh_t> {};
+struct rules<tanh__t> : detail::mutation<tanh__t, tanh_t> {};
 template <>
-struct rules<sqrt__t> : detail::mutation<sqrt_t> {};
+struct rules<sqrt__t> : detail::mutation<sqrt__t, sqrt_t> {};
 template <>
-struct rules<sigmoid__t> : detail::mutation<sigmoid_t> {};
+struct rules<sigmoid__t> : detail::mutation<sigmoid__t, sigmoid_t> {};
 template <>
-struct rules<relu__t> : detail::mutation<relu_t> {};
+struct rules<relu__t> : detail::mutation<relu__t, relu_t> {};
 
 /// Every element becomes one number.
 inline constexpr struct fill__t {
@@ -9685,7 +9931,7 @@ template <class T = tensor>
 class backward_run {
 public:
   /// `keep`: saved values are kept for another run.
-  explicit backward_run(bool keep) : keep_(keep), owns_marks_(!marks_taken().test_and_set(std::memory_order_acquire)), outer_(current()) {
+  explicit backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
     current() = this;
     mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
     tasks_.clear();
@@ -9698,17 +9944,18 @@ public:
   ~backward_run() {
     current() = outer_;
     this_thread_sees_again = outer_level_;
-    if (owns_marks_) marks_taken().clear(std::memory_order_release);
+    if (owns_marks_) marks_taken().store(false, std::memory_order_release);
     for (auto& t : tasks_) delete t.rest;
     tasks_.clear();
+    roots_.clear();
     if (tasks_.capacity() <= 4096) mine_.swap(spare());
   }
 
   /// The cotangent of a result joins.
-  void seed(edge const& e, T const& g) {
+  void seed(edge const& e, T g) {
     roots_.push_back(e);
     std::uint32_t const k = discover(e.to());
-    give(k, e.nr(), g);
+    give(k, e.nr(), static_cast<T&&>(g));
   }
   /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
   int capture(edge const& e) {
@@ -9720,21 +9967,33 @@ public:
 
   void run() {
     if (!captures_.empty()) find_needed();
-    for (std::uint32_t k = 0; k < tasks_.size(); ++k)
-      if (tasks_[k].waiting == 0) make_ready(k);
-    while (!ready_.empty()) {
-      std::uint32_t const k = take_ready();
-      grad_node& n = *tasks_[k].at;
-      boxed_args g(static_cast<T&&>(tasks_[k].first));
-      if (n.results > 1) take_rest(tasks_[k], g);
+    task* const tasks = tasks_.data(); // none joins any more
+    std::uint32_t only = none;         // one that may run, when no other may
+    if (roots_.size() == 1) only = place(roots_[0].to());
+    else
+      for (std::uint32_t k = 0; k < tasks_.size(); ++k)
+        if (tasks[k].waiting == 0) make_ready(k);
+    while (only != none || !ready_.empty()) {
+      std::uint32_t const k = only != none ? only : ready_.take();
+      only = none;
+      grad_node& n = *tasks[k].at;
+      boxed_args g(static_cast<T&&>(tasks[k].first));
+      if (n.results > 1) take_rest(tasks[k], g);
       if (n.extra) n.extra->arrived(n, g);
-      if (tasks_[k].is_captured) hand_out(n, g);
-      boxed_args const out = tasks_[k].needed ? cotangents_of_operands(n, g) : boxed_args();
+      if (tasks[k].is_captured) hand_out(n, g);
+      boxed_args out = tasks[k].needed ? cotangents_of_operands(n, g) : boxed_args();
       for (int i = 0; i < n.count; ++i) {
         if (!n.next[i]) continue;
-        std::uint32_t const to = find(n.next[i].to());
-        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), out[i]);
-        if (--tasks_[to].waiting == 0) make_ready(to);
+        std::uint32_t const to = place(n.next[i].to());
+        if (i < out.size() && out[i].defined()) give(to, n.next[i].nr(), static_cast<T&&>(out[i]));
+        if (--tasks[to].waiting != 0) continue;
+        if (only == none && ready_.empty()) {
+          only = to;
+          continue;
+        }
+        if (only != none) make_ready(only);
+        only = none;
+        make_ready(to);
       }
     }
   }
@@ -9765,13 +10024,14 @@ public:
   }
 
 private:
-  boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
+  VARVE_INLINE boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
     constexpr int usual = 16;
     bool few[usual];
     std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
     bool* const wanted = many ? many.get() : few;
-    bool const all = captures_.empty();
-    for (int i = 0; i < n.count; ++i) wanted[i] = n.next[i] && (all || tasks_[find(n.next[i].to())].wanted());
+    for (int i = 0; i < n.count; ++i) wanted[i] = static_cast<bool>(n.next[i]);
+    if (!captures_.empty())
+      for (int i = 0; i < n.count; ++i) wanted[i] = wanted[i] && tasks_[place(n.next[i].to())].wanted();
     if (n.extra) n.extra->before(n, g);
     grad_node* const above = this_node();
     this_node() = &n;
@@ -9791,6 +10051,7 @@ private:
     boxed_args* rest = nullptr;  // of the others, from 1 on
     std::uint32_t waiting = 0;
     bool needed = true, is_captured = false;
+    explicit task(grad_node* n) : at(n) {}
     bool wanted() const { return needed || is_captured; }
   };
   struct capture_t {
@@ -9799,9 +10060,15 @@ private:
     bool reached;
   };
   /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
-  static std::atomic_flag& marks_taken() {
-    static std::atomic_flag taken = ATOMIC_FLAG_INIT;
+  static std::atomic<bool>& marks_taken() {
+    static constinit std::atomic<bool> taken{false};
     return taken;
+  }
+  static bool takes_marks() {
+    if (!single_threaded()) return !marks_taken().exchange(true, std::memory_order_acquire);
+    bool const taken = marks_taken().load(std::memory_order_relaxed);
+    marks_taken().store(true, std::memory_order_relaxed);
+    return !taken;
   }
   std::uint32_t find(grad_node* n) const {
     if (owns_marks_) {
@@ -9811,9 +10078,11 @@ private:
     if (index_.empty()) return none;
     return index_[place_of(n)].task;
   }
+  /// ... of one that is known to have one.
+  std::uint32_t place(grad_node* n) const { return owns_marks_ ? n->mark.load(std::memory_order_relaxed) : index_[place_of(n)].task; }
   std::uint32_t add_task(grad_node* n) {
     auto const k = static_cast<std::uint32_t>(tasks_.size());
-    tasks_.push_back({n, {}});
+    tasks_.emplace_back(n);
     if (owns_marks_) n->mark.store(k, std::memory_order_relaxed);
     else insert(n, k);
     return k;
@@ -9831,30 +10100,7 @@ private:
     }
     index_[place_of(n)] = {n, k};
   }
-  /// Nodes that may run, as a heap: the latest is on top.
-  bool earlier(std::size_t a, std::size_t b) const { return tasks_[ready_[a]].at->sequence < tasks_[ready_[b]].at->sequence; }
-  void exchange(std::size_t a, std::size_t b) {
-    std::uint32_t const k = ready_[a];
-    ready_[a] = ready_[b];
-    ready_[b] = k;
-  }
-  void make_ready(std::uint32_t k) {
-    ready_.push_back(k);
-    for (std::size_t at = ready_.size() - 1; at > 0 && earlier((at - 1) / 2, at); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
-  }
-  std::uint32_t take_ready() {
-    std::uint32_t const k = ready_[0];
-    ready_[0] = ready_.back();
-    ready_.pop_back();
-    for (std::size_t at = 0;;) {
-      std::size_t child = 2 * at + 1;
-      if (child >= ready_.size()) return k;
-      if (child + 1 < ready_.size() && earlier(child, child + 1)) ++child;
-      if (!earlier(at, child)) return k;
-      exchange(at, child);
-      at = child;
-    }
-  }
+  void make_ready(std::uint32_t k) { ready_.push(tasks_[k].at->sequence, k); }
   /// Counts for every node what must run before it.
   std::uint32_t discover(grad_node* root) {
     if (std::uint32_t const k = find(root); k != none) return k;
@@ -9863,8 +10109,9 @@ private:
     while (!open_.empty()) {
       grad_node* const n = open_.back();
       open_.pop_back();
-      for (int i = 0; i < n->count; ++i) {
-        grad_node* const to = n->next[i].to();
+      edge const* const end = n->next + n->count;
+      for (edge const* e = n->next; e != end; ++e) {
+        grad_node* const to = e->to();
         if (!to) continue;
         std::uint32_t k = find(to);
         if (k == none) {
@@ -9901,16 +10148,20 @@ private:
       if (!seen[child]) path.push_back({child, 0});
     }
   }
-  void give(std::uint32_t k, std::uint32_t nr, T const& g) {
+  void give(std::uint32_t k, std::uint32_t nr, T g) {
     T* sum = &tasks_[k].first;
     if (nr > 0) [[unlikely]] {
       if (!tasks_[k].rest) tasks_[k].rest = new boxed_args;
       while (tasks_[k].rest->size() < static_cast<int>(nr)) tasks_[k].rest->push_back(tensor());
       sum = &(*tasks_[k].rest)[static_cast<int>(nr) - 1];
     }
-    if (!sum->defined()) *sum = g;
-    else if (sum->is_unique() && is_plain(*sum) && is_plain(g) && sum->is_contiguous() && sum->dtype() == g.dtype() && sum->sizes() == g.sizes()) add_(*sum, g); // nobody else sees it
-    else *sum = T(add(static_cast<T const&>(*sum), g));
+    if (!sum->defined()) [[likely]]
+      *sum = static_cast<T&&>(g);
+    else join(*sum, g);
+  }
+  VARVE_NOINLINE static void join(T& sum, T const& g) {
+    if (sum.is_unique() && is_plain(sum) && is_plain(g) && sum.is_contiguous() && sum.dtype() == g.dtype() && sum.sizes() == g.sizes()) add_(sum, g); // nobody else sees it
+    else sum = T(add(static_cast<T const&>(sum), g));
   }
   static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.requires_grad(); }
   static void take_rest(task& t, boxed_args& g) {
@@ -9931,12 +10182,14 @@ private:
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
-    std::vector<std::uint32_t> ready;
+    latest_first ready;
     std::vector<grad_node*> open;
+    std::vector<edge> roots;
     void swap(lists& o) {
       tasks.swap(o.tasks);
       ready.swap(o.ready);
       open.swap(o.open);
+      roots.swap(o.roots);
     }
   };
   static lists& spare() {
@@ -9945,14 +10198,14 @@ private:
   }
   lists mine_;
   std::vector<task>& tasks_ = mine_.tasks;
-  std::vector<std::uint32_t>& ready_ = mine_.ready;
+  latest_first& ready_ = mine_.ready;
   std::vector<grad_node*>& open_ = mine_.open;
+  std::vector<edge>& roots_ = mine_.roots;
   struct indexed {
     grad_node* at = nullptr;
     std::uint32_t task = none;
   };
   std::vector<indexed> index_;
-  std::vector<edge> roots_;
   std::vector<capture_t> captures_;
 };
 } // namespace detail
@@ -10227,7 +10480,7 @@ public:
     ~held() {
       if (!first_) return;
       lock_.owner_.store(nullptr, std::memory_order_release);
-      lock_.owner_.notify_one();
+      if (!single_threaded()) lock_.owner_.notify_one();
     }
 
   private:
@@ -10239,6 +10492,11 @@ private:
   /// Was it free, and not this thread's already?
   bool take() {
     static constinit thread_local char here = 0; // its address is the thread's name
+    if (single_threaded()) { // whoever is started later finds what stands here
+      bool const free = !owner_.load(std::memory_order_relaxed);
+      owner_.store(&here, std::memory_order_relaxed);
+      return free;
+    }
     void const* seen = nullptr;
     while (!owner_.compare_exchange_weak(seen, &here, std::memory_order_acquire, std::memory_order_relaxed)) {
       if (seen == &here) return false;
@@ -10387,25 +10645,33 @@ struct eager_level {
     for (int i = 0; i < x.size(); ++i) any = any || (x[i].defined() && x[i].requires_grad());
     return {x, any};
   }
+  template <class Op>
+  static bool records(Op const& op, tensor const& y) {
+    return this_thread_state.grad_mode && !this_thread_inference && op.table->differentiable && is_floating(y.dtype());
+  }
   template <class I, class Op, class X>
   tensor record(I const&, Op const& op, tensor const& y, detail::eager_tracked<X> const& t) const {
-    bool const on = this_thread_state.grad_mode && !this_thread_inference;
-    if (!t.any || !on || !op.table->differentiable || !is_floating(y.dtype())) {
+    if (!t.any || !records(op, y)) {
       if (y.base().defined() && t.any) y.set_origin(this_thread_inference ? detail::view_origin::inference : detail::view_origin::no_grad);
       return y;
     }
+    write_down(op, y, t.primal);
+    return y;
+  }
+  /// Makes a call whose result is there the history of that.
+  template <class Op, class X>
+  static void write_down(Op const& op, tensor const& y, X const& x) {
     auto const edge_of = [&](int i) -> edge const* {
-      if (t.primal[i].is_inference()) [[unlikely]]
-        for (int k = 0; k < t.primal.size(); ++k)
-          if (t.primal[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(t.primal[i], op.table->name);
-      edge const& e = detail::eager_history(t.primal[i]);
+      if (x[i].is_inference()) [[unlikely]]
+        for (int k = 0; k < x.size(); ++k)
+          if (x[k].requires_grad() && op.table->saved.of[k] >> i & 1) detail::refuse_inference(x[i], op.table->name);
+      edge const& e = detail::eager_history(x[i]);
       return e ? &e : nullptr;
     };
-    auto* const n = detail::operator_node::make({op.table, op.at}, y, t.primal, edge_of, true);
+    auto* const n = detail::operator_node::make({op.table, op.at}, y, x, edge_of, true);
     y.set_history(detail::edge_to(n));
     if (this_thread_state.anomaly) [[unlikely]]
       detail::autograd_kernels.load(std::memory_order_acquire)->note(*n);
-    return y;
   }
 };
 
@@ -10426,8 +10692,8 @@ inline void check_write(char const* op, tensor const& x) {
     default: break;
   }
   tensor const* memory = &x.base();
-  while (memory->is_wrapped()) memory = &memory->inner();
-  if (!memory->is_contiguous()) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
+  while (memory->is_wrapped() && !memory->state()) memory = &memory->inner();
+  if (!(memory->state() ? memory->state()->shown.contiguous() : memory->is_contiguous())) refuse_write(op, "a view of memory that is not contiguous is written into with grad mode enabled; clone it first");
 }
 /// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the base's other views (AG-15). `views` finds these.
 template <class Views>
@@ -10466,10 +10732,12 @@ VARVE_NOINLINE inline tensor write_recorded(boxed_op const& op, dispatch_key_set
   rebase(*autograd_kernels.load(std::memory_order_acquire), self, edge_to(n));
   return y;
 }
-/// ... a call whose result is there, by the same text.
+/// ... a call whose result is there, of operands one of which is known to require grad.
 VARVE_NOINLINE inline void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x) {
+  if (eager_level::records(op, y)) [[likely]]
+    return eager_level::write_down(op, y, x);
   eager_level const level;
-  level.record(level, op, y, level.open_tracked(x));
+  level.record(level, op, y, eager_tracked<operand_list>{x, true});
 }
 /// What happens at the autograd key: recorded when an operand has a history.
 VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
@@ -10477,6 +10745,77 @@ VARVE_NOINLINE inline tensor record_eagerly(boxed_op const& op, dispatch_key_set
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }
 } // namespace detail
+
+} // namespace varve
+
+// ---- varve/interpreter/view_replay.hpp
+/// @file
+/// The history of a view whose base was written into, found by making the view again (AG-18).
+namespace varve {
+
+namespace detail {
+/// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made its base may follow.
+inline std::vector<operator_node*> view_operators(tensor const& view) {
+  std::vector<operator_node*> r;
+  for (grad_node* n = view.history().to(); n && n->type == &operator_node::type_; n = n->next[0].to()) {
+    auto* const op = static_cast<operator_node*>(n);
+    if (op->table->kind != op_kind::view || op->operands != 1) break;
+    r.push_back(op);
+  }
+  return r;
+}
+inline bool same_place(tensor const& a, tensor const& b) {
+  layout const x = a.where(), y = b.where();
+  return a.shares_storage(b) && a.dtype() == b.dtype() && x.sizes == y.sizes && x.strides == y.strides && x.offset == y.offset;
+}
+/// Calls the last of some operators that lead from the base to the view once more, and records them behind the history that the base has now. Which of them began at the base is not
+/// written down: they did if they lead to the same elements. Null where none do: the history does not tell the view, or there is none.
+template <class T = tensor>
+edge replayed_history(T const& base, T const& view) {
+  std::vector<operator_node*> const ops = view_operators(view);
+  std::vector<T> made;
+  dims from = view.sizes();
+  for (std::size_t count = 1; count <= ops.size(); ++count) {
+    if (ops[count - 1]->kept) { // else its operand has the sizes of its result
+      T const& operand = ops[count - 1]->saved()->value;
+      if (!operand.defined()) break;
+      from = operand.sizes();
+    }
+    if (!(from == base.sizes())) continue;
+    made.assign(1, base);
+    for (std::size_t k = count; k-- > 0;) made.push_back(ops[k]->table->eval(ops[k]->attributes_of(), boxed_args(made.back())));
+    if (!same_place(made.back(), view)) continue;
+    edge e = base.history();
+    for (std::size_t k = count; k-- > 0;) {
+      attributes const at = ops[k]->attributes_of();
+      boxed_op const op{ops[k]->table, &at};
+      T const &x = made[count - 1 - k], &y = made[count - k];
+      e = edge_to(operator_node::make(op, y, boxed_args(x), [&](int) { return &e; }, true));
+    }
+    return e;
+  }
+  return {};
+}
+} // namespace detail
+
+namespace autograd {
+/// Are histories of views found by view replay on this thread?
+inline bool is_view_replay_enabled() { return this_thread_state.view_replay; }
+
+/// Says, for the life of the object, how the history of a view is found after its base, or the view, was written into (`torch.autograd._force_original_view_tracking`): `true`
+/// calls the operators that made the view once more, so that its `grad_fn` is the last of them; `false`, the default, takes it for a region of its base (`as_strided`). Gradients are the
+/// same. A view that was made where nothing is recorded, or that is seen through a transform, is a region in either case.
+class force_original_view_tracking {
+public:
+  explicit force_original_view_tracking(bool on) : before_(this_thread_state.view_replay) { this_thread_state.view_replay = on; }
+  force_original_view_tracking(force_original_view_tracking const&) = delete;
+  force_original_view_tracking& operator=(force_original_view_tracking const&) = delete;
+  ~force_original_view_tracking() { this_thread_state.view_replay = before_; }
+
+private:
+  bool before_;
+};
+} // namespace autograd
 
 } // namespace varve
 
@@ -10502,6 +10841,15 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
   if (!fits || (numel(sizes) > 0 && last >= numel(from))) refuse::argument_is_invalid("as_strided", "the region lies outside of the value, or sizes and strides differ in number");
   return sizes;
 };
+/// Is it the same region of each row, and are the rows contiguous, but not beside one another? So it is of slices that `vmap` maps.
+constexpr bool is_row_by_row(attributes const& at, layout const& in) {
+  dims const &sizes = at[0], &strides = at[1];
+  if (in.sizes.n == 0 || sizes.n == 0 || in.sizes[0] == 0 || sizes[0] != in.sizes[0]) return false;
+  layout const row{in.sizes.sub(1, in.sizes.n), in.strides.sub(1, in.strides.n), 0, true};
+  index_t last = at[2][0];
+  for (int k = 1; k < sizes.n; ++k) last += (sizes[k] - 1) * strides[k];
+  return row.contiguous() && strides[0] == numel(row.sizes) && (last < numel(row.sizes) || numel(sizes) == 0);
+}
 } // namespace detail
 
 /// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from the first element of x. The gradient of an element seen
@@ -10510,14 +10858,18 @@ template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
   static constexpr meta shape(attributes const& at, meta const* in, int) { return {in[0].type, at[0]}; }
-  static constexpr layout layout_of(attributes const& at, layout const& in) { return {at[0], at[1], in.offset + at[2][0], in.contiguous()}; }
+  static constexpr layout layout_of(attributes const& at, layout const& in) {
+    layout r{at[0], at[1], in.offset + at[2][0], in.contiguous()};
+    if (!r.expressible && detail::is_row_by_row(at, in)) r.strides[0] = in.strides[0], r.expressible = true;
+    return r;
+  }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
     return bind<as_strided_backward_t>(shape_of(x), op.b, op.c)(g);
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
-    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(contiguous(o.value));
+    return bind<as_strided_t>(on_dims(detail::prepend, op.a, n), on_dims(detail::prepend_step, op.b, shape_of(o.value)), op.c)(o.value);
   }
 };
 
@@ -10584,7 +10936,7 @@ struct rules<as_strided_scatter_t> {
 template <value X, class S, class T, class O>
 constexpr auto as_strided_t::operator()(X const& x, S const& sizes, T const& strides, O const& offset) const {
   if constexpr (std::is_same_v<X, tensor>)
-    if (!x.is_wrapped() && !x.is_contiguous()) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
+    if (!(x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous())) refuse::argument_is_invalid("as_strided", "the value must be contiguous");
   auto const s = on_dims(detail::check_region, detail::as_fact(sizes), detail::as_fact(strides), detail::as_fact(offset), shape_of(x));
   return bind<as_strided_t>(s, detail::as_fact(strides), detail::as_fact(offset))(x);
 }
@@ -10609,19 +10961,21 @@ namespace varve::detail {
 inline std::pair<dims, dims> region_of(tensor const& base, tensor const& view) {
   tensor const *b = &base, *v = &view;
   int mapped = 0;
-  while (b->is_wrapped() && v->is_wrapped()) {
+  while (b->is_wrapped() && v->is_wrapped() && !b->state()) {
     mapped += b->inner().dim() - b->dim();
     b = &b->inner();
     v = &v->inner();
   }
-  if (!b->is_contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
-  layout const l = v->where();
+  layout const whole = b->state() ? b->state()->shown : b->where(), l = v->state() ? v->state()->shown : v->where();
+  if (!whole.contiguous()) throw autograd_error("varve: the history of a view is asked for after its base, which is not contiguous, was written into; clone the base first");
   dims strides;
   for (int k = mapped; k < l.sizes.n; ++k) strides.push_back(l.strides[k]);
-  return {strides, dims{l.offset - b->where().offset}};
+  return {strides, dims{l.offset - whole.offset}};
 }
 template <class T = tensor>
 edge history_of_view(T const& base, T const& view) {
+  if (this_thread_state.view_replay && !view.is_wrapped()) [[unlikely]]
+    if (edge e = replayed_history(base, view)) return e;
   auto const [strides, offset] = region_of(base, view);
   attributes const at(view.sizes(), strides, offset);
   boxed_op const op{registered_table<as_strided_t, 3>(), &at};
@@ -10867,6 +11221,7 @@ T tensor::detach() const {
 }
 inline tensor const& tensor::detach_() const {
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
+  if (state()) state()->detach_(*this);
   set_history({});
   return *this;
 }
@@ -11559,12 +11914,13 @@ level_seen_again graph_level_of(Targets const& outputs) {
 }
 
 /// Cotangents of the roots: as given, or one for a single element (AG-1).
-template <class Run, class Targets, class T>
-void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients, char const* who) {
+template <class Run, class Targets, class Gradients>
+void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char const* who) {
+  using T = typename Gradients::value_type;
   if (!gradients.empty() && gradients.size() != roots.size()) throw value_error((std::string("varve: ") + who + ": as many gradients as roots are needed, or none").c_str());
   for (std::size_t k = 0; k < roots.size(); ++k) {
     auto const& root = roots[k];
-    T const y = root.value;
+    T const& y = root.value;
     T g = gradients.empty() ? T() : gradients[k];
     if (!root.at && y.defined() && y.requires_grad())
       throw transform_error((std::string("varve: ") + who + ": an output was recorded below the transform through which it is seen, mapped or with a tangent; use grad or vjp, or ask outside of the transform").c_str());
@@ -11577,7 +11933,7 @@ void seed_roots(Run& run, Targets const& roots, std::vector<T> const& gradients,
       if (!(g.sizes() == y.sizes())) refuse::shapes_do_not_match((std::string(who) + " (mismatch in shape of gradient and value)").c_str(), g.sizes(), y.sizes());
       if (g.dtype() != y.dtype()) throw dtype_error((std::string("varve: ") + who + ": a gradient of " + name(g.dtype()) + " was given for a value of " + name(y.dtype())).c_str());
     }
-    run.seed(root.at, g);
+    run.seed(root.at, static_cast<T&&>(g));
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
@@ -11618,31 +11974,43 @@ struct options {
 /// What `grad` gives for inputs the outputs do not depend on.
 enum class unused { error, undefined, zeros };
 
-/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
-/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
-/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
-template <class T = tensor>
-void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
-  detail::refuse_backward_inside_transform("backward");
-  detail::backward_run<> run(o.retain_graph || o.create_graph);
+} // namespace autograd
+
+namespace detail {
+/// `autograd::backward` on lists of any kind.
+template <class T, class Targets, class Gradients, class Inputs>
+void run_backward(Targets const& roots, Gradients const& gradients, autograd::options o, Inputs const& inputs) {
+  refuse_backward_inside_transform("backward");
+  backward_run<> run(o.retain_graph || o.create_graph);
   set_grad_enabled const recorded(o.create_graph);
-  detail::seed_roots(run, roots, gradients, "backward");
+  seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
-    if (!x.requires_grad()) detail::refuse_autograd("backward", "one of the inputs does not require grad");
-    if (!detail::leaf_of(x)) detail::refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
-    run.capture(detail::gradient_edge_of(x));
+    if (!x.requires_grad()) refuse_autograd("backward", "one of the inputs does not require grad");
+    if (!leaf_of(x)) refuse_autograd("backward", "one of the inputs is no leaf; ask autograd::grad for its gradient");
+    run.capture(gradient_edge_of(x));
   }
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
-    auto* const leaf = detail::leaf_of(inputs[k]);
+    auto* const leaf = leaf_of(inputs[k]);
     bool again = false;
-    for (std::size_t i = 0; i < k; ++i) again = again || detail::leaf_of(inputs[i]) == leaf;
+    for (std::size_t i = 0; i < k; ++i) again = again || leaf_of(inputs[i]) == leaf;
     if (!g.defined() || again) continue;
     boxed_args in(g), out;
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
   }
+}
+} // namespace detail
+
+namespace autograd {
+
+/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves they were made of: `torch.autograd.backward`.
+/// With `inputs`, only to those. Cost: a small multiple of the recorded operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was
+/// freed, or when a saved value was overtaken; then some leaves may have their gradient already.
+template <class T = tensor>
+void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {}, std::vector<T> const& inputs = {}) {
+  detail::run_backward<T>(roots, gradients, o, inputs);
 }
 
 /// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves: `torch.autograd.grad`. No leaf is changed (AG-2). An input that
@@ -11711,7 +12079,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
 
 template <class T>
 void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) const {
-  autograd::backward<T>({*this}, {gradient}, {retain_graph, create_graph});
+  detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient}, {retain_graph, create_graph}, std::array<T, 0>{});
 }
 inline tensor tensor::grad() const {
   edge const& e = detail::where_recorded(*this).history();
@@ -13443,7 +13811,7 @@ public:
   /// Is a value seen through this layer: mapped, tracked, with a tangent?
   bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
   /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
-  tensor unwrap(tensor const& t) const { return owns(t) ? tensor(t.inner()) : t; }
+  tensor unwrap(tensor const& t) const { return owns(t) ? t.current() : t; }
   boxed_args unwrap(boxed_args const& x) const {
     boxed_args r;
     for (auto const& t : x) r.push_back(unwrap(t));
@@ -13569,7 +13937,7 @@ struct trace_layer : layer {
   }
   /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
   template <class = void>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions) {
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at = {}) {
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
@@ -13585,12 +13953,12 @@ struct trace_layer : layer {
       }
       l.builder.close();
     };
-    trace_layer on_true(*this);
+    trace_layer on_true(*this), on_false(*this);
     trace_into(on_true, 0);
-    trace_layer on_false(*this);
-    trace_into(on_false, 1);
-    bool const first = static_cast<bool>(real(x[0]));
-    int const node = builder.emit_functions(handle, {}, ids.data(), static_cast<int>(ids.size()), on_true.builder, &on_false.builder);
+    bool const one = functions.size() == 1;
+    if (!one) trace_into(on_false, 1);
+    bool const first = one || static_cast<bool>(real(x[0]));
+    int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder, one ? nullptr : &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
       tensor const& v = values[first ? 0 : 1][k];
@@ -13731,6 +14099,35 @@ struct boxed_pull_fn {
     }
     scope.backward(floating, g);
     return tree_map([&](auto const& t, auto const& v) { return is_floating(t.dtype()) ? scope.gradient(t) : tensor(detail::constant_zeros(v)); }, in, part(x, 0, operands));
+  }
+};
+/// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
+struct boxed_forms {
+  template <class I>
+  static boxed_function dual_fn(I const& in, boxed_function const& f) {
+    return boxed_dual_fn{in.self, f};
+  }
+  template <class I>
+  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
+    std::vector<bool> mapped;
+    for (int k = 0; k < o.value.size(); ++k) mapped.push_back(!o.value[k].is((*o.from)[k]));
+    return boxed_batched_fn{in.self, f, std::move(mapped)};
+  }
+  template <class P>
+  static boxed_function pull_fn(boxed_function const& f, P const& x) {
+    return boxed_pull_fn{f, x.size()};
+  }
+  template <class D>
+  static boxed_args tangent(D const& d) {
+    return boxed_dual_fn::full(d);
+  }
+  template <class F>
+  static auto spread(F const& f, boxed_args const& x) {
+    return f(x);
+  }
+  template <class F>
+  static boxed_args split_pairs(boxed_args const& y, F const& close) {
+    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's closure, which may be gone when the gradient is taken.
@@ -14162,6 +14559,76 @@ inline constexpr struct transpose_t : composite_operator<transpose_t> {
 
 } // namespace varve
 
+// ---- varve/op/view_inverse.hpp
+/// @file
+/// The inverse of each view: what makes writing into a view an operator on the value behind it (FN-12). One text for graphs and for tensors: a writer `w` says how operators are called,
+/// `w.emit<Tag, facts>(attributes, result, operands...)`, what is known of a value, `w.meta_of(v)`, and makes `w.ones(meta)`.
+namespace varve::detail {
+
+/// One call of a view: the operator, its attributes, dtype and shape of what it is a view of, and of what it shows.
+struct view_call {
+  op_handle const* op;
+  attributes const& at;
+  meta const& of;
+  meta const& shows;
+  template <class Tag>
+  constexpr bool is() const {
+    return op == &handle<Tag>;
+  }
+};
+/// Is the operator one whose inverse is known?
+constexpr bool is_invertible_view(op_handle const* op) {
+  return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> || op == &handle<as_strided_t> || op == &handle<detach_t>;
+}
+
+template <class W, class Base>
+constexpr auto piece_of_base(W& w, view_call const& view, int axis, index_t from, index_t to, Base const& base) {
+  meta m = view.of;
+  m.sizes[axis] = to - from;
+  return w.template emit<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
+}
+template <class W, class V>
+constexpr V beside(W& w, int axis, index_t size, V const& first, V const& second, meta m) {
+  m.sizes[axis] = size;
+  return w.template emit<cat_t, 1>(attributes(dims{axis}), m, first, second);
+}
+/// A slice with a step: chosen by a mask, which is the same put at the slice of zeros.
+template <class W, class Base, class V>
+constexpr V put_among(W& w, view_call const& view, Base const& base, V const& v) {
+  meta const part = w.meta_of(v), mask{dtype::bool_, view.of.sizes};
+  attributes const where(view.of.sizes, view.at[0]);
+  V const there = w.template emit<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask, w.template emit<slice_backward_t, 2>(where, view.of, w.ones(part)));
+  V const wide = w.template emit<slice_backward_t, 2>(where, view.of, v);
+  return w.template emit<where_t, 0>(no_attributes, view.of, there, wide, base());
+}
+template <class W, class Base, class V>
+constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
+  dims const& r = view.at[0];
+  int const axis = static_cast<int>(r[0]);
+  index_t const size = view.of.sizes[axis], parts = slice_count(r);
+  if (parts == 0) return base();
+  if (parts == size) return v;
+  if (r[3] != 1 && parts > 1) return put_among(w, view, base, v);
+  index_t const last = r[1] + 1 + (parts - 1) * r[3];
+  if (r[1] > 0) v = beside(w, axis, last, piece_of_base(w, view, axis, 0, r[1], base), v, view.of);
+  if (last < size) v = beside(w, axis, size, v, piece_of_base(w, view, axis, last, size, base), view.of);
+  return v;
+}
+/// The value behind a view, `base()` before, when the view shows `v`.
+template <class W, class Base, class V>
+constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) {
+  meta const& m = view.of;
+  if (view.is<detach_t>()) return v;
+  if (view.is<reshape_t>()) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (view.is<permute_t>()) return w.template emit<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
+  if (view.is<as_strided_t>()) return w.template emit<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
+  if (view.is<expand_t>() && numel(view.shows.sizes) == numel(m.sizes)) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (!view.is<slice_t>()) refuse::argument_is_invalid("functionalize", "an expanded value repeats its elements and cannot be written into; clone it first");
+  return put_slice(w, view, base, v);
+}
+
+} // namespace varve::detail
+
 // ---- varve/graph/functionalize.hpp
 namespace varve {
 
@@ -14186,14 +14653,23 @@ public:
         [&] { ++r; });
   }
 
+  // The writer that inverses of views are written with.
+  template <class Tag, int, class... In>
+  constexpr int emit(attributes const& a, meta const& m, In... in) {
+    return emit(handle<Tag>, a, m, in...);
+  }
+  constexpr meta meta_of(int n) const { return out(n); }
+  constexpr int ones(meta const& m) {
+    node one;
+    one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
+    return emit(handle<expand_t>, attributes(m.sizes), m, w_.append(one, nullptr));
+  }
+
 private:
   static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
   constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
   constexpr int operand(node const& n, int k) const { return g_.edges[at(n.first + k)]; }
   static constexpr bool is(node const& n, op_handle const& op) { return n.op == &op; }
-  static constexpr bool is_view(node const& n) {
-    return is(n, handle<slice_t>) || is(n, handle<reshape_t>) || is(n, handle<permute_t>) || is(n, handle<expand_t>) || is(n, handle<as_strided_t>) || is(n, handle<detach_t>);
-  }
   constexpr meta const& out(int n) const { return w_.to.nodes[at(n)].out; } // of a new node
 
   /// The node whose memory an old node shows; itself when it has memory of its own.
@@ -14242,7 +14718,7 @@ private:
       seen_[at(n)] = writes_[at(base(x))];
       return w_.now[at(x)];
     }
-    if (is_view(nd)) {
+    if (is_invertible_view(nd.op)) {
       int const x = operand(nd, 0);
       bool const copies = is(nd, handle<reshape_t>) && shows_[at(x)] >= 0 && !rules<reshape_t>::layout_of(nd.at, where(x)).expressible;
       if (!copies) shows_[at(n)] = x, seen_[at(n)] = writes_[at(base(x))];
@@ -14256,7 +14732,7 @@ private:
     int cur = computed(nd, old(x).out);
     int const value = cur;
     for (int v = x; v != b; v = shows_[at(v)])
-      if (old(v).op->kind != op_kind::mutation) cur = put_back(old(v), shows_[at(v)], cur);
+      if (old(v).op->kind != op_kind::mutation) cur = put_back(*this, view_call{old(v).op, old(v).at, old(shows_[at(v)]).out, old(v).out}, [&] { return now(shows_[at(v)]); }, cur);
     int const writes = ++writes_[at(b)];
     if (old(b).op->kind == op_kind::placeholder && writes == 1) inputs_.push_back(b), inputs_.push_back(w_.now[at(b)]);
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
@@ -14289,45 +14765,6 @@ private:
       y = emit(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
     }
     return emit(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
-  }
-  /// The value behind a view, old node `x`, when the view shows `v`.
-  constexpr int put_back(node const& view, int x, int v) {
-    meta const m = old(x).out;
-    if (is(view, handle<detach_t>)) return v;
-    if (is(view, handle<reshape_t>)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
-    if (is(view, handle<permute_t>)) return emit(handle<permute_t>, attributes(inverse_permutation(view.at[0])), m, v);
-    if (is(view, handle<as_strided_t>)) return emit(handle<as_strided_scatter_t>, attributes(view.at[1], view.at[2]), m, now(x), v);
-    if (is(view, handle<expand_t>) && numel(view.out.sizes) == numel(m.sizes)) return emit(handle<reshape_t>, attributes(m.sizes), m, v);
-    if (!is(view, handle<slice_t>)) refuse::argument_is_invalid("trace", "an expanded value repeats its elements and cannot be written into; clone it first");
-    dims const& r = view.at[0];
-    int const axis = static_cast<int>(r[0]);
-    index_t const size = m.sizes[axis], parts = slice_count(r);
-    if (parts == 0) return now(x);
-    if (parts == size) return v;
-    if (r[3] != 1 && parts > 1) return among(view, x, v);
-    index_t const last = r[1] + 1 + (parts - 1) * r[3];
-    if (r[1] > 0) v = beside(axis, last, piece(x, axis, 0, r[1]), v, m);
-    if (last < size) v = beside(axis, size, v, piece(x, axis, last, size), m);
-    return v;
-  }
-  /// ... a slice with a step: chosen by a mask, which is the same put at the slice of zeros.
-  constexpr int among(node const& view, int x, int v) {
-    meta const m = old(x).out, part = out(v);
-    attributes const where(m.sizes, view.at[0]);
-    node one;
-    one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
-    int const ones = emit(handle<expand_t>, attributes(part.sizes), part, w_.append(one, nullptr));
-    int const there = in_dtype(emit(handle<slice_backward_t>, where, m, ones), dtype::bool_);
-    return emit(handle<where_t>, {}, m, there, emit(handle<slice_backward_t>, where, m, v), now(x));
-  }
-  constexpr int piece(int x, int axis, index_t from, index_t to) {
-    meta m = old(x).out;
-    m.sizes[axis] = to - from;
-    return emit(handle<slice_t>, attributes(dims{axis, from, to, 1}), m, now(x));
-  }
-  constexpr int beside(int axis, index_t size, int first, int second, meta m) {
-    m.sizes[axis] = size;
-    return emit(handle<cat_t>, attributes(dims{axis}), m, first, second);
   }
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {
@@ -14723,9 +15160,18 @@ VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta con
 }
 } // namespace refuse
 
+namespace detail {
+template <class Tag>
+constexpr op_handle make_hop_handle() {
+  op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
+  h.signature = Tag::signature;
+  if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
+  return h;
+}
+} // namespace detail
 /// The handle of a higher-order operator in graphs.
 template <class Tag>
-inline constexpr op_handle hop_handle{Tag::op_name, op_kind::hop, -1, &detail::no_shape};
+inline constexpr op_handle hop_handle = detail::make_hop_handle<Tag>();
 
 namespace detail {
 /// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
@@ -14962,6 +15408,7 @@ namespace varve {
 /// Tag of the higher-order operator `cond`.
 struct cond_t {
   static constexpr auto op_name = "cond";
+  static constexpr hop_signature signature{"(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};
 };
 
 namespace detail {
@@ -15125,40 +15572,15 @@ template <class = void>
 higher_order_operator& cond_operator();
 
 /// A call with its functions; calling it lowers from the layer `self`.
-struct boxed_cond {
+struct boxed_cond : boxed_forms {
   using tag = cond_t;
   static constexpr char const* backward_name = "CondBackward";
   boxed_function on_true, on_false;
   layer* self = nullptr;
 
+  boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr) : on_true(std::move(t)), on_false(std::move(f)), self(l) {}
   boxed_cond with(boxed_function t, boxed_function f) const { return {std::move(t), std::move(f), self}; }
-  template <class I>
-  static boxed_function dual_fn(I const& in, boxed_function const& f) {
-    return boxed_dual_fn{in.self, f};
-  }
-  template <class I>
-  static boxed_function batched_fn(I const& in, boxed_function const& f, boxed_operands const& o) {
-    std::vector<bool> mapped;
-    for (int k = 0; k < o.value.size(); ++k) mapped.push_back(!o.value[k].is((*o.from)[k]));
-    return boxed_batched_fn{in.self, f, std::move(mapped)};
-  }
-  template <class P>
-  static boxed_function pull_fn(boxed_function const& f, P const& x) {
-    return boxed_pull_fn{f, x.size()};
-  }
-  template <class D>
-  static boxed_args tangent(D const& d) {
-    return boxed_dual_fn::full(d);
-  }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
-  template <class F>
-  static auto spread(F const& f, boxed_args const& x) {
-    return f(x);
-  }
-  template <class F>
-  static boxed_args split_pairs(boxed_args const& y, F const& close) {
-    return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
-  }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
     boxed_args x = first;
@@ -15174,7 +15596,7 @@ struct boxed_cond {
 template <class = void>
 class boxed_cond_operator : public higher_order_operator {
 public:
-  boxed_cond_operator() : higher_order_operator(cond_t::op_name) {
+  boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
     using pack = boxed_args;
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) { return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size())); });
     shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<cond_t>::jvp(in, op, p, x); });
@@ -15196,7 +15618,8 @@ private:
   template <class R>
   void shared(char const* kind, R r) {
     auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      return r(*static_cast<dynamic_level*>(l.object), boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size())), x);
     };
     impl<decltype(f), layer&>(kind, f);
   }
@@ -15617,16 +16040,17 @@ boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& 
   for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
   if (!top) return call_custom_eagerly<T>(f, x);
   if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
+  if (top->process_custom) return top->process_custom(*top, &f, x);
   bool any = false;
   for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
   auto const& in = *static_cast<dynamic_level*>(top->object);
   lowered const off;
   boxed_custom_call<T> const call{f, top};
-  if (!any) return call(x);
+  if (!any) return in.own(call(x), x);
   using rule = rules<typename boxed_custom_call<T>::tag>;
   if (std::strcmp(top->kind, "vmap") == 0) return rule::vmap(in, call, x);
-  if (std::strcmp(top->kind, "jvp") == 0) return rule::jvp(in, call, x);
-  return rule::grad(in, call, x);
+  if (std::strcmp(top->kind, "jvp") == 0) return in.own(rule::jvp(in, call, x), x);
+  return in.own(rule::grad(in, call, x), x);
 }
 template <class>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
@@ -16076,6 +16500,18 @@ inline constinit thread_local generator default_generator{};
 /// Starts this thread's random numbers anew.
 inline void manual_seed(std::uint64_t seed) { default_generator = {seed, 0}; }
 
+/// The generator of this thread as it was elsewhere, for the life of the object: what is drawn is drawn again (CK-3).
+class generator_guard {
+public:
+  explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
+  generator_guard(generator_guard const&) = delete;
+  generator_guard& operator=(generator_guard const&) = delete;
+  ~generator_guard() { default_generator = before_; }
+
+private:
+  generator before_;
+};
+
 /// Standard normal numbers; attributes {shape, {dtype}}. Draws from `default_generator`.
 inline constexpr struct randn_t {
   static constexpr auto op_name = "randn";
@@ -16108,6 +16544,204 @@ constexpr array<T, D...> randn(generator& g) {
   g.offset += kernel::fill_normal(r.size(), r.data, g.seed, g.offset);
   return r;
 }
+
+
+/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn again.
+inline constexpr struct get_rng_state_t {
+  static constexpr auto op_name = "get_rng_state";
+  template <class = void>
+  tensor operator()() const;
+} get_rng_state{};
+/// Sets it (`torch.set_rng_state`); `dtype_error` and `shape_error` of what is none.
+inline generator as_generator(tensor const& state) {
+  if (state.dtype() != dtype::int64) refuse::dtype_is_not_supported("set_rng_state", name(state.dtype()));
+  if (!(state.sizes() == dims{2})) refuse::shapes_do_not_match("set_rng_state", state.sizes(), dims{2});
+  auto const* const v = static_cast<std::int64_t const*>(state.raw());
+  return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
+}
+inline void set_rng_state(tensor const& state) { default_generator = as_generator(state); }
+
+template <>
+struct rules<get_rng_state_t> : detail::factory {
+  static constexpr op_kind kind = op_kind::random;
+  static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::int64, dims{2}}; }
+  static tensor make(attributes const&) {
+    std::int64_t const v[] = {static_cast<std::int64_t>(default_generator.seed), static_cast<std::int64_t>(default_generator.offset)};
+    return tensor::from_data(v, dims{2});
+  }
+};
+template <class>
+tensor get_rng_state_t::operator()() const {
+  return detail::create(bind<get_rng_state_t>());
+}
+
+} // namespace varve
+
+// ---- varve/autograd/traced_checkpoint.hpp
+/// @file
+/// `checkpoint` in programs that are traced at run time: a higher-order operator whose function is a region of the graph, so that what it computes is not kept beside it but
+/// computed again, with the same random numbers (CK-8, the form that keeps the region).
+namespace varve {
+
+/// Tag of the operator. Operand 0 is the state of the generator when the region first runs; one attribute says whether it runs again.
+struct wrap_activation_checkpoint_t {
+  static constexpr auto op_name = "wrap_activation_checkpoint";
+  static constexpr bool is_call = true;
+  static constexpr hop_signature signature{"(GraphModule function, Tensor rng_state, Tensor[] operands, bool again) -> Tensor[]"};
+};
+
+/// Its rules are those of a call: each interpreter hands down a call of what it makes of the function. The gradient keeps the operands alone.
+template <>
+struct rules<wrap_activation_checkpoint_t> {
+  template <class I, class Op, class P, class X>
+  static auto jvp(I const& in, Op const& op, P const& state, X const& x) {
+    auto const d = in.open_dual(x);
+    auto const y = op.with(op.dual_fn(in, op.f))(state, d.primal, op.tangent(d));
+    return op.split_pairs(y, [&](auto const& v, auto const& t) { return in.close_dual(in, v, t); });
+  }
+  template <class I, class Op, class P, class X>
+  static auto grad(I const& in, Op const& op, P const& state, X const& x) {
+    auto const t = in.open_tracked(x);
+    auto const y = op(state, t.primal);
+    return in.record_hop(in, op, y, state, t);
+  }
+  template <class Op, class P, class X, class G>
+  static auto pull(Op const& op, P const& state, X const& x, G const& g) {
+    return op.run_again().with(op.pull_fn(op.f, x))(state, x, g);
+  }
+  template <class I, class Op, class P, class X>
+  static auto vmap(I const& in, Op const& op, P const& state, X const& x) {
+    auto const o = in.open_batched(x);
+    auto const y = op.with(op.batched_fn(in, op.f, o))(state, o.value);
+    return tree_map([&](auto const& v) { return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, bool>{v, true}); }, y);
+  }
+};
+
+namespace detail {
+template <class = void>
+higher_order_operator& checkpoint_operator();
+
+/// A call with its function; calling it lowers from the layer `self`.
+struct boxed_checkpoint : boxed_forms {
+  using tag = wrap_activation_checkpoint_t;
+  static constexpr char const* backward_name = "CheckpointBackward";
+  boxed_function f;
+  bool again;
+  layer* self = nullptr;
+
+  boxed_checkpoint(boxed_function g, bool a, layer* l) : f(std::move(g)), again(a), self(l) {}
+  boxed_checkpoint with(boxed_function g) const { return {std::move(g), again, self}; }
+  boxed_checkpoint run_again() const { return {f, true, self}; }
+  template <class... P>
+  boxed_args operator()(boxed_args const& state, P const&... packs) const {
+    boxed_args x = state;
+    ((x = joined(std::move(x), packs)), ...);
+    boxed_hop const call{&checkpoint_operator<>(), {f}, attributes(dims{again})};
+    if (!self) return call(x);
+    lowered const off;
+    return call(x);
+  }
+};
+
+/// What a state holds, whatever traces see it.
+inline generator generator_of(tensor const& state) {
+  tensor const* t = &state;
+  while (t->is_wrapped()) t = &t->inner();
+  return as_generator(*t);
+}
+template <class = void>
+class checkpoint_operator_rules : public higher_order_operator {
+  using pack = boxed_args;
+
+public:
+  checkpoint_operator_rules() : higher_order_operator(wrap_activation_checkpoint_t::op_name, wrap_activation_checkpoint_t::signature) {
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
+      generator const state = generator_of(x[0]);
+      if (c.at[0][0]) {
+        generator_guard const same(state);
+        return c.functions[0](part(x, 1, x.size()));
+      }
+      default_generator = state;
+      return c.functions[0](part(x, 1, x.size()));
+    });
+    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<wrap_activation_checkpoint_t>::jvp(in, op, p, x); });
+    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<wrap_activation_checkpoint_t>::vmap(in, op, p, x); });
+    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
+      pack captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      {
+        generator_guard const same(default_generator); // the call itself comes below
+        op.f = traced(op.f, primal, captures);
+      }
+      return rules<wrap_activation_checkpoint_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      auto const write = [&] { return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at); };
+      if (!c.at[0][0]) return write();
+      generator_guard const same(generator_of(x[0]));
+      return write();
+    }
+  };
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return r(*static_cast<dynamic_level*>(l.object), boxed_checkpoint{c.functions[0], c.at[0][0] != 0, &l}, part(x, 0, 1), part(x, 1, x.size()));
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+template <class T>
+higher_order_operator& checkpoint_operator() {
+  static auto* const op = new checkpoint_operator_rules<T>; // outlives every call
+  (void)&known_from_start<&checkpoint_operator<T>>;
+  return *op;
+}
+
+/// The outermost trace at work, or null.
+inline layer* outermost_trace() {
+  layer* r = nullptr;
+  for (layer* l = this_thread_state.transforms.top; l; l = l->below)
+    if (std::strcmp(l->kind, "trace") == 0) r = l;
+  return r;
+}
+/// The state of the generator as a value of a trace, whatever other transforms are at work.
+template <class T = tensor>
+T traced_rng_state(layer& trace) {
+  int above = 0;
+  for (layer const* l = this_thread_state.transforms.top; l != &trace; l = l->below) ++above;
+  temporarily_popped const off(above);
+  return get_rng_state();
+}
+/// `checkpoint` inside of a trace.
+template <class F, class... X>
+auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
+  using Y = decltype(f(x...));
+  boxed_function const region = [&](boxed_args const& a) {
+    int k = 0;
+    auto const take = [&](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return a[k++];
+      else return v;
+    };
+    std::tuple const in{tree_map(take, x)...};
+    return flatten(call_with(f, in));
+  };
+  boxed_args operands(traced_rng_state<>(trace));
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) operands.push_back(v);
+      },
+      std::tuple<X const&...>(x...));
+  boxed_args const y = checkpoint_operator<>()({region}, operands, attributes(dims{0}));
+  int k = 0;
+  return tree_map([&](auto const&) { return y[k++]; }, Y{});
+}
+} // namespace detail
 
 } // namespace varve
 
@@ -16243,17 +16877,6 @@ struct recomputed {
   static constexpr bool generate_vmap_rule = true;
 };
 
-/// The generator of random numbers as it was: recomputation draws the same ones (CK-3).
-class generator_guard {
-public:
-  explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
-  generator_guard(generator_guard const&) = delete;
-  generator_guard& operator=(generator_guard const&) = delete;
-  ~generator_guard() { default_generator = before_; }
-
-private:
-  generator before_;
-};
 /// One checkpointed call: what its forward pass would have kept, made again at the first need.
 struct checkpoint_region {
   struct place {
@@ -16316,7 +16939,7 @@ struct checkpointed_call final : checkpoint_region {
   std::tuple<X...> args;
   std::vector<std::uint32_t> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
-    tensors([&](tensor const& t) { versions.push_back(t.writes()); });
+    tensors([&](tensor const& t) { versions.push_back(t.defined() ? t.writes() : 0); });
   }
   template <class G>
   void tensors(G const& g) const {
@@ -16329,7 +16952,7 @@ struct checkpointed_call final : checkpoint_region {
   void run_again() override {
     std::size_t k = 0;
     tensors([&](tensor const& t) {
-      if (std::uint32_t const v = versions[k++]; t.writes() != v) refuse_stale(t, "checkpoint", v);
+      if (std::uint32_t const v = versions[k++]; t.defined() && t.writes() != v) refuse_stale(t, "checkpoint", v);
     });
     if constexpr (requires { contexts.again.start(); }) contexts.again.start();
     context_guard<decltype(contexts.again)> const on(contexts.again);
@@ -16343,7 +16966,7 @@ auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&.
 
 /// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up to the last value needed, with the same random numbers
 /// (CK-1..5). On tensors it is f itself that must do the same each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
-/// and, as a custom function, under `grad` and on static values. Memory: that of the arguments; time: f once more.
+/// and, as a custom function, on static values; a run-time `grad` keeps what it needs. Traced at run time it is an operator with a region (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
   if constexpr ((std::is_same_v<X, tensor> || ...)) {
@@ -16357,6 +16980,7 @@ constexpr auto checkpoint(F const& f, X const&... x) {
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
+  if (layer* const trace = detail::outermost_trace()) return detail::checkpoint_in_trace(*trace, f, x...);
   if (!is_grad_enabled()) return f(x...);
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->records) return f(x...); // a level of grad keeps what it needs
@@ -16941,7 +17565,8 @@ enum class step_kind : unsigned char {
   least,    // of all operands
   dot,      // sum of products of operand pairs
   fma,      // a * b + c
-  fnma      // c - a * b
+  fnma,     // c - a * b
+  leave     // no value: sink `slot` of the body takes its own
 };
 /// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
 struct step {
@@ -16989,8 +17614,9 @@ struct body {
   int sink_first, sink_count;
   int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
   int kept;
+  bool ordered; // the sinks are among the steps
 };
-inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
 
 /// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
 struct block {
@@ -17887,6 +18513,7 @@ struct role_table {
   list<role> of{};
   list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
   list<index_t> dense{};  // the part of it that varies with every element
+  list<char> heavy{};     // an operator of many instructions is in that part
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
   /// Cost of one operator without its operands.
@@ -17897,7 +18524,7 @@ struct role_table {
 
   constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
-    of.reserve(n), weight.reserve(n), dense.reserve(n);
+    of.reserve(n), weight.reserve(n), dense.reserve(n), heavy.reserve(n);
     for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
   }
   constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
@@ -17937,6 +18564,12 @@ struct role_table {
     return r;
   }
 
+  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory beyond the first caches and back.
+  constexpr bool recomputes(int n) const {
+    bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
+    return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
+  }
+
 private:
   constexpr index_t inner(node const& nd) const {
     dims const& a = sizes(input(nd, 0));
@@ -17945,6 +18578,7 @@ private:
   constexpr void classify(node const& nd, known k) {
     role r = role::inlined;
     index_t w = own(k), d = w, times = 1;
+    bool much = w > 1;
     index_t const size = numel(nd.out.sizes);
     switch (k) {
     case known::placeholder:
@@ -17983,12 +18617,13 @@ private:
         auto const o = static_cast<std::size_t>(input(nd, e));
         if (of[o] != role::inlined) continue;
         w += weight[o] * times;
-        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times;
+        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times, much = much || heavy[o];
       }
     else w = d = 0;
     of.push_back(r);
     weight.push_back(w < 100000 ? w : 100000);
     dense.push_back(d < 100000 ? d : 100000);
+    heavy.push_back(much);
   }
 };
 
@@ -18737,7 +19372,7 @@ private:
       if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
-        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (w >= 8 && seen[n] >= 0 && seen[n] != j);
+        keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
         seen[n] = j;
       }
       if (keep) {
@@ -18944,6 +19579,274 @@ constexpr block_program plan_blocks(graph const& g) {
 
 } // namespace varve::loop
 
+// ---- varve/graph/scratch.hpp
+/// @file
+/// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
+namespace varve::loop {
+
+namespace detail {
+/// Memory that blocks are taken from, one behind the other.
+struct alignas(64) scratch_chunk {
+  scratch_chunk* below;
+  std::size_t room, used;
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+  static scratch_chunk* make(std::size_t room, scratch_chunk* below) { return new (::operator new(sizeof(scratch_chunk) + room, std::align_val_t{64})) scratch_chunk{below, room, 0}; }
+  static void free(scratch_chunk* c) { ::operator delete(static_cast<void*>(c), std::align_val_t{64}); }
+};
+/// The chunks of this thread, the newest first. Only the newest is kept while nothing is in use.
+struct scratch_chunks {
+  scratch_chunk* top = nullptr;
+  bool ended = false; // the thread is ending: nothing is kept
+};
+inline constinit thread_local scratch_chunks this_thread_scratch{};
+
+struct scratch_owner {
+  ~scratch_owner() {
+    scratch_chunks& all = this_thread_scratch;
+    all.ended = true;
+    if (all.top && all.top->used == 0) scratch_chunk::free(all.top), all.top = nullptr;
+  }
+};
+/// One more chunk, at least twice what there is.
+VARVE_COLD inline void grow_scratch(std::size_t bytes) {
+  thread_local scratch_owner owner;
+  (void)owner;
+  scratch_chunks& all = this_thread_scratch;
+  std::size_t room = std::size_t{1} << 16;
+  if (all.top) room = 2 * all.top->room;
+  while (room < bytes) room *= 2;
+  scratch_chunk* const fresh = scratch_chunk::make(room, all.top);
+  if (all.top && all.top->used == 0) fresh->below = all.top->below, scratch_chunk::free(all.top);
+  all.top = fresh;
+}
+} // namespace detail
+
+/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as calls do; memory is allocated (`std::bad_alloc`) only when a
+/// thread needs more than ever before, and is kept until it ends.
+class scratch_block {
+public:
+  explicit scratch_block(std::size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    detail::scratch_chunks& all = detail::this_thread_scratch;
+    if (!all.top || all.top->room - all.top->used < bytes) [[unlikely]]
+      detail::grow_scratch(bytes);
+    chunk_ = all.top, begin_ = chunk_->used;
+    chunk_->used += bytes;
+  }
+  ~scratch_block() {
+    chunk_->used = begin_;
+    if (begin_ == 0 && (chunk_->below || detail::this_thread_scratch.top != chunk_ || detail::this_thread_scratch.ended)) [[unlikely]]
+      tidy();
+  }
+  scratch_block(scratch_block const&) = delete;
+  scratch_block& operator=(scratch_block const&) = delete;
+  std::byte* data() const { return chunk_->data() + begin_; }
+
+private:
+  /// Frees what is empty below the newest chunk.
+  VARVE_COLD static void tidy() {
+    detail::scratch_chunks& all = detail::this_thread_scratch;
+    for (detail::scratch_chunk** at = &all.top->below; *at;) {
+      detail::scratch_chunk* const c = *at;
+      if (c->used == 0) *at = c->below, detail::scratch_chunk::free(c);
+      else at = &c->below;
+    }
+    if (all.ended && all.top->used == 0) {
+      detail::scratch_chunk* const last = all.top;
+      all.top = last->below;
+      detail::scratch_chunk::free(last);
+    }
+  }
+  detail::scratch_chunk* chunk_;
+  std::size_t begin_;
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/size.hpp
+/// @file
+/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
+/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
+namespace varve::loop {
+
+/// Most symbols that one function may have.
+inline constexpr int max_symbols = 6;
+/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
+/// same order, so that estimates which count registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with a constant of less
+/// than two millions is no other such expression in both plans (the determinant of each pair, divided by the 16 that all differences share, is more than twice that).
+inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66239, 72431, 79087, 85439, 92639, 100847}};
+
+/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list; and another one, `plus`, may be added.
+struct size_term {
+  index_t constant;
+  int symbol;
+  index_t scale;
+  int inner; // before this one; -1: `scale`
+  int plus;  // before this one; -1: nothing
+  friend constexpr bool operator==(size_term const& a, size_term const& b) {
+    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner && a.plus == b.plus;
+  }
+};
+
+/// In a finished plan: the number that stands for expression `k`. No other number is as large.
+constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
+constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
+constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
+
+/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
+struct size_reader {
+  list<size_term> terms{};
+  int symbols;
+  bool failed = false; // a pair was no expression of the symbols
+
+  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
+    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1, -1});
+  }
+  /// The number itself when both are equal, otherwise one that `is_run_time`.
+  constexpr index_t read(index_t first, index_t second) {
+    if (first == second && !is_run_time(first)) return first;
+    index_t const found = expression(first, second, 0);
+    failed = failed || found == none;
+    return found;
+  }
+  constexpr void read(dims& first, dims const& second) {
+    failed = failed || first.n != second.n;
+    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
+  }
+
+private:
+  static constexpr index_t none = -1;
+  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and beside two symbols.
+  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21, moderate_constant = index_t{1} << 16, small_constant = 512;
+
+  constexpr index_t expression(index_t a, index_t b, int depth) {
+    if (a == b || depth > 4) return none;
+    index_t const most = symbols > 2 ? moderate_constant : symbols > 1 ? great_constant : greatest_constant;
+    index_t found = one(a, b, depth, 0); // products first, then the smallest constants
+    if (found == none) found = one(a, b, depth, small_constant);
+    for (bool const differences : {false, true})
+      for (int s = 0; s < symbols && found == none; ++s)
+        for (int t = s + 1; t < symbols && found == none; ++t) found = sum(a, b, s, t, differences);
+    return found == none ? one(a, b, depth, most) : found;
+  }
+  /// `r + s (...)` with a constant of at most `most`, if it is.
+  constexpr index_t one(index_t a, index_t b, int depth, index_t most) {
+    for (int s = 0; s < symbols; ++s) {
+      index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
+      if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
+      index_t const x = (a - r) / p, y = (b - r) / q;
+      if (x == y) return kept({r, s, x, -1, -1});
+      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner), -1});
+    }
+    return none;
+  }
+  /// `c + x s + y t`, if it is.
+  constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
+    constexpr index_t most = index_t{1} << 40;
+    if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
+    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16, n = (b - a) / 16; // x d + y e = n
+    index_t x = n % e * (inverse(d, e) % e) % e;
+    index_t y = (n - x * d) / e;
+    index_t const step = e * p - d * q; // of the constant, from one solution to the next
+    index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
+    x += k * e, y -= k * d;
+    index_t const r = a - x * p - y * q;
+    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant || y > great_constant || y < -great_constant) return none;
+    if (!differences && (x < 0 || y < 0)) return none;
+    return kept({r, s, x, -1, term_of(kept({0, t, y, -1, -1}))});
+  }
+  /// Of `x` modulo `m`, which share no factor.
+  static constexpr index_t inverse(index_t x, index_t m) {
+    index_t r = m, next = x % m, u = 0, v = 1;
+    while (next != 0) {
+      index_t const k = r / next, rest = r - k * next, w = u - k * v;
+      r = next, next = rest, u = v, v = w;
+    }
+    return (u % m + m) % m;
+  }
+  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
+  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
+    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
+    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
+    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
+      if (e % 2) inverse = inverse * base % q;
+    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
+    return 2 * r > p * q ? r - p * q : r;
+  }
+  constexpr index_t kept(size_term const& t) {
+    for (std::size_t k = 0; k < terms.size(); ++k)
+      if (terms[k] == t) return run_time_size(static_cast<int>(k));
+    terms.push_back(t);
+    return run_time_size(static_cast<int>(terms.size()) - 1);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/threads.hpp
+#if VARVE_USE_OPENMP
+#ifndef _OPENMP
+#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
+#endif
+#include <omp.h>
+#endif
+
+/// @file
+/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this file is left in a program.
+namespace varve::loop {
+
+/// Whether threads share loops.
+inline constexpr bool threaded = VARVE_USE_OPENMP;
+/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
+inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
+
+/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are depends on the sizes alone, and so does what the parts sum up.
+struct loop_parts {
+  static constexpr int most = 64;
+  index_t extent, unit, units;
+  int count;
+  constexpr loop_parts(index_t extent_, index_t unit_, index_t points) : extent(extent_), unit(unit_), units(extent / unit), count(1) {
+    if (points < shared_points) return;
+    index_t n = points / part_points < most ? points / part_points : most;
+    if (units < n) n = units;
+    if (n > 1) count = static_cast<int>(n);
+  }
+  /// Where part `k` begins, and the one before it ends.
+  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
+};
+
+/// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of its own behind, or all add to numbers in registers.
+template <class P>
+constexpr bool can_share(body const& b) {
+  index_t points = b.rank > 0 && b.sink_count <= 32 ? 1 : 0;
+  for (int l = 0; l < b.rank; ++l) points *= is_run_time(b.extent[l]) ? shared_points : b.extent[l];
+  for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+    sink const& s = P::value.sinks[k];
+    if (P::value.accesses[s.access].stride[0] == 0 && (s.kind == sink_kind::store || s.level != 0)) return false;
+  }
+  return points >= shared_points;
+}
+
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the calling one. `f` must not throw.
+template <class F>
+VARVE_INLINE void for_each_part(int parts, F const& f) {
+#if VARVE_USE_OPENMP
+#pragma omp parallel for schedule(static) if (parts > 1)
+#endif
+  for (int k = 0; k < parts; ++k) f(k);
+}
+/// The threads that parts may run on at the same time.
+inline int most_threads() {
+#if VARVE_USE_OPENMP
+  return omp_in_parallel() ? 1 : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+} // namespace varve::loop
+
 // ---- varve/graph/block_run.hpp
 namespace varve::loop {
 
@@ -18955,13 +19858,17 @@ VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
   });
 }
 
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes.
+/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for `body.scratch` bytes. Threads (`threads.hpp`) share loops of which each
+/// step of the outermost one writes elements of its own.
 template <class = void>
 class block_runner {
 public:
   VARVE_NOINLINE static void run(block_view const& v, block_body const& b, std::byte* const* buffer, std::byte* scratch) {
+    if constexpr (threaded)
+      if (loop_parts const parts = parts_of(v, b); parts.count > 1) return run_in_parts(v, b, buffer, parts);
     block_runner r{v, b, buffer, scratch};
     r.start();
+    r.clear_all();
     r.outer(0);
   }
 
@@ -18974,16 +19881,40 @@ private:
   block_sink const *sinks, *sinks_end;
   std::byte** at; // the places in the present block
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  index_t begin, end; // of the outermost loop
   index_t chunk = 0;
   bool first = true;
 
+  static loop_parts parts_of(block_view const& v, block_body const& b) {
+    index_t points = 1;
+    for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+      if (v.sinks[k].kind != sink_kind::store && v.accesses[b.access_first + v.sinks[k].access].stride[0] == 0) points = 0;
+    loop_parts r(b.extent[0], b.tile == 0 ? b.chunk : 1, points);
+    if (int const n = most_threads(); n < r.count) r.count = n; // for which there is memory; the results are the same for any
+    return r;
+  }
+  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_body const& b, std::byte* const* buffer, loop_parts const& parts) {
+    index_t const bytes = (b.scratch + 63) / 64 * 64;
+    scratch_block const scratch(static_cast<std::size_t>(parts.count * bytes));
+    block_runner{v, b, buffer, scratch.data()}.clear_all();
+    for_each_part(parts.count, [&](int k) {
+      block_runner r{v, b, buffer, scratch.data() + k * bytes};
+      r.begin = parts.begin(k), r.end = parts.begin(k + 1);
+      r.start();
+      r.outer(0);
+    });
+  }
+
   block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
       : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
-        at(reinterpret_cast<std::byte**>(scratch)) {}
+        at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {}
 
   void start() {
     auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
     for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+  }
+  void clear_all() const {
     for (block_sink const* s = sinks; s != sinks_end; ++s)
       if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
   }
@@ -19003,13 +19934,15 @@ private:
     for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
   }
   void outer(int l) {
+    index_t const n = l == 0 ? end : b.extent[l];
+    i[l] = l == 0 ? begin : 0;
     if (l < b.tile) {
-      for (i[l] = 0; i[l] < b.extent[l]; ++i[l]) outer(l + 1);
+      for (; i[l] < n; ++i[l]) outer(l + 1);
       return;
     }
     if (b.inner == 0) return;
-    for (i[l] = 0; i[l] < b.extent[l]; i[l] += b.chunk) {
-      chunk = b.extent[l] - i[l] < b.chunk ? b.extent[l] - i[l] : b.chunk;
+    for (; i[l] < n; i[l] += b.chunk) {
+      chunk = n - i[l] < b.chunk ? n - i[l] : b.chunk;
       block();
     }
   }
@@ -19303,88 +20236,6 @@ VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) 
 
 } // namespace varve::loop
 
-// ---- varve/graph/size.hpp
-/// @file
-/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
-/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
-namespace varve::loop {
-
-/// Most symbols that one function may have.
-inline constexpr int max_symbols = 6;
-/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
-/// same order, so that estimates which count registers prefer the same symbols in both plans.
-inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66959, 71711, 77023, 82351, 88079, 94351}};
-
-/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list.
-struct size_term {
-  index_t constant;
-  int symbol;
-  index_t scale;
-  int inner; // before this one; -1: `scale`
-  friend constexpr bool operator==(size_term const& a, size_term const& b) { return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner; }
-};
-
-/// In a finished plan: the number that stands for expression `k`. No other number is as large.
-constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
-constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
-constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
-
-/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
-struct size_reader {
-  list<size_term> terms{};
-  int symbols;
-  bool failed = false; // a pair was no expression of the symbols
-
-  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
-    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1});
-  }
-  /// The number itself when both are equal, otherwise one that `is_run_time`.
-  constexpr index_t read(index_t first, index_t second) {
-    if (first == second && !is_run_time(first)) return first;
-    index_t const found = expression(first, second, 0);
-    failed = failed || found == none;
-    return found;
-  }
-  constexpr void read(dims& first, dims const& second) {
-    failed = failed || first.n != second.n;
-    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
-  }
-
-private:
-  static constexpr index_t none = -1;
-  static constexpr index_t greatest_constant = index_t{1} << 24;
-
-  constexpr index_t expression(index_t a, index_t b, int depth) {
-    if (a == b || depth > 4) return none;
-    for (bool const divides : {true, false}) // products first
-      for (int s = 0; s < symbols; ++s) {
-        index_t const p = samples[0][s], q = samples[1][s], r = divides ? 0 : remainder(a, p, b, q);
-        if (r > greatest_constant || r < -greatest_constant || (a - r) % p != 0 || (b - r) % q != 0) continue;
-        index_t const x = (a - r) / p, y = (b - r) / q;
-        if (x == y) return kept({r, s, x, -1});
-        if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner)});
-      }
-    return none;
-  }
-  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
-  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
-    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
-    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
-    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
-      if (e % 2) inverse = inverse * base % q;
-    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
-    return 2 * r > p * q ? r - p * q : r;
-  }
-  constexpr index_t kept(size_term const& t) {
-    for (std::size_t k = 0; k < terms.size(); ++k)
-      if (terms[k] == t) return run_time_size(static_cast<int>(k));
-    terms.push_back(t);
-    return run_time_size(static_cast<int>(terms.size()) - 1);
-  }
-};
-
-} // namespace varve::loop
-
 // ---- varve/graph/sized_program.hpp
 /// @file
 /// Programs whose sizes are known when they run: made of two plans for sample sizes.
@@ -19462,7 +20313,10 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
   };
   for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
   list<known> const what = identify(a);
-  auto plain = [&](index_t s) { return is_run_time(s) && sizes.terms[term_of(s)].inner < 0 && sizes.terms[term_of(s)].constant >= 0; };
+  auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
+  auto plain = [&](index_t s) {
+    return is_run_time(s) && counts(sizes.terms[term_of(s)]) && (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
+  };
   for (std::size_t k = 0; k < a.nodes.size(); ++k) {
     node const &n = a.nodes[k], &m = b.nodes[k];
     for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
@@ -19562,7 +20416,9 @@ struct size_values {
 private:
   template <int... K>
   VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
-    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale)), ...);
+    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale) +
+               (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
+     ...);
   }
   template <int... K>
   VARVE_INLINE void take(index_t* bytes, std::integer_sequence<int, K...>) const {
@@ -20593,6 +21449,540 @@ VARVE_INLINE void call(auto const& mem) {
 
 } // namespace varve::loop
 
+// ---- varve/graph/block.hpp
+/// @file
+/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
+/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
+/// call: they would fill the instruction cache, and take the compiler's time.
+namespace varve::loop {
+
+/// Steps of a block, and of a body that stays whole: usual programs are far below.
+inline constexpr int block_steps = 64, whole_body = 512;
+
+namespace detail {
+/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
+struct cutter {
+  program& p;
+  body& b;
+  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+  struct entry {
+    op_handle const* op;
+    bool apart;
+  };
+  list<entry> seen{};
+
+  constexpr bool is_long(op_handle const* op) {
+    for (entry const& e : seen)
+      if (e.op == op) return e.apart;
+    seen.push_back({op, identify(*op) == known::pointwise});
+    return seen.back().apart;
+  }
+
+  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
+  /// Calls `f(slot&)` for all operands of a step.
+  template <class F>
+  constexpr void operands(step& s, F f) {
+    if (s.kind == step_kind::none) return; // nothing of it is left
+    int* const slots = p.slots.data() + s.args;
+    if (listed(s))
+      for (int k = 0; k < s.count; ++k) f(slots[k]);
+    for (int k = 0; k < s.count && k < 3; ++k)
+      if (listed(s)) s.in[k] = slots[k];
+      else f(s.in[k]);
+  }
+  constexpr void find_blocks() {
+    int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+    b.block_first = static_cast<int>(p.blocks.size());
+    int together = 0; // steps that may not be parted from the one before
+    for (int k = 0; k < b.step_count; ++k) {
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
+      together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
+      ++p.blocks.back().count;
+      block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
+    }
+    b.block_count = static_cast<int>(p.blocks.size()) - b.block_first;
+  }
+  constexpr void find_uses() {
+    last.assign(static_cast<std::size_t>(b.step_count), -1);
+    for (int k = 0; k < b.step_count; ++k)
+      operands(p.steps[b.step_first + k], [&](int& a) {
+        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
+      });
+    int const end = static_cast<int>(p.blocks.size());
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
+      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
+    }
+  }
+  /// Gives every value that leaves its block a place, from its block until the last that uses it.
+  constexpr void find_places() {
+    kept.assign(static_cast<std::size_t>(b.step_count), -1);
+    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
+      block& now = p.blocks[c];
+      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
+      now.export_first = static_cast<int>(p.slots.size());
+      for (int q = 0; q < now.count; ++q) {
+        int const k = now.first - b.step_first + q;
+        if (last[k] < 0) continue;
+        if (free.empty()) free.push_back(b.kept++);
+        kept[k] = free.back();
+        free.pop_back();
+        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
+        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
+        ++now.export_count;
+      }
+    }
+  }
+  constexpr void run() {
+    find_blocks();
+    find_uses();
+    find_places();
+    for (int k = 0; k < b.step_count; ++k) {
+      int const c = block_of[k], first = p.blocks[c].first - b.step_first;
+      step& s = p.steps[b.step_first + k];
+      operands(s, [&](int& a) {
+        if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
+      });
+      s.slot = k - first;
+      s.apart = s.kind == step_kind::op && is_long(s.op);
+    }
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      sink& s = p.sinks[k];
+      if (s.a >= 0) s.a = ~(b.fixed_count + kept[s.a]);
+      if (s.product && s.b >= 0) s.b = ~(b.fixed_count + kept[s.b]);
+    }
+  }
+};
+} // namespace detail
+
+/// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
+constexpr void cut_long_bodies(program& p) {
+  for (body& b : p.bodies)
+    if (b.step_count > whole_body) detail::cutter{p, b}.run();
+}
+
+namespace detail {
+template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
+VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
+  constexpr block b = P::value.blocks[Block];
+  V now[b.count];
+  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
+  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
+}
+/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
+template <class P, int Block, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr block b = P::value.blocks[Block];
+  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
+}
+template <class P, int First, int Vector, class M, class Mem, class V, int... C>
+VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
+  (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
+}
+} // namespace detail
+
+namespace detail {
+template <class P, int First, int From, int Vector, class M, class V, int... K>
+VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<P, First + From + K, From + K, Vector, M>(mem, i, fixed, now), ...);
+}
+template <class P, int First, int Count, int Vector, class M, class V, int... C>
+VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
+  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+}
+} // namespace detail
+
+/// Computes steps `[First, First + Count)` into `now`, all in the caller.
+template <class P, int First, int Count, int Vector, class M, class V>
+VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now) {
+  if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
+}
+
+/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
+template <class P, int First, int Count, int Vector, class M, class Mem, class V>
+VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
+  detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
+  if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/partial.hpp
+/// @file
+/// Partial results of the reductions of a loop body: in registers, one in each lane, and as numbers. By kind and lane type, not by sink: a program may have a thousand sinks.
+namespace varve::loop {
+
+/// What a reduction begins with.
+template <sink_kind Kind, class T>
+constexpr T neutral() {
+  return Kind == sink_kind::sum ? T(0) : Kind == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+}
+/// Two partial results in one.
+template <sink_kind Kind, class X>
+VARVE_INLINE X merged(X const& r, X const& x) {
+  if constexpr (Kind == sink_kind::sum) return r + x;
+  else if constexpr (Kind == sink_kind::greatest) return detail::pick_greatest(x, r);
+  else return detail::pick_least(x, r);
+}
+/// A partial result and one more value, or product of two.
+template <sink_kind Kind, bool Product, bool Minus, class V>
+VARVE_INLINE V with_one_more(V const& r, V const& a, V const& c) {
+  if constexpr (Product && Minus) return detail::subtract_product<V>(a, c, r);
+  else if constexpr (Product) return detail::multiply_add<V>(a, c, r);
+  else return merged<Kind>(r, a);
+}
+/// The lanes of a partial result as one number.
+template <sink_kind Kind, class V>
+VARVE_INLINE auto across(V const& x) {
+  if constexpr (!kernel::is_batch<V>) return x;
+  else if constexpr (Kind == sink_kind::sum) return kernel::reduce_sum<kernel::element_t<V>>(x);
+  else return kernel::reduce_tree<kernel::element_t<V>>(x, [](V const& p, V const& q) { return merged<Kind>(p, q); });
+}
+/// `x` in the lanes that count, `old` in the others.
+template <class M, bool Apply, class V>
+VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
+  using T = kernel::element_t<V>;
+  if constexpr (!kernel::is_batch<V> || !Apply || (M::live == static_cast<int>(kernel::lanes<T>) && M::first == 0)) {
+    return x;
+  } else {
+    V const lane = detail::ramp<V>(T(1));
+    if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
+    else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
+    else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
+  }
+}
+
+/// The sinks of body `B` of program `P` as a table, for walking through many that are `alike` at run time, where a function for each would take the compiler's time: values that are all
+/// summed up (or compared) over the whole nest, each into a temporary of its own.
+template <class P, int B>
+struct sink_table {
+  static constexpr body b = P::value.bodies[B];
+  static constexpr sink first = P::value.sinks[b.sink_first];
+  static constexpr dtype type = P::value.buffers[P::value.accesses[first.access].buffer].type;
+  int slot[b.sink_count], other[b.sink_count]; // the values, or the factors of what is summed up
+  index_t byte[b.sink_count]; // in the arena
+
+  static consteval bool alike() {
+    if (first.kind == sink_kind::store || first.level != 0) return false;
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      sink const& s = P::value.sinks[k];
+      access const& a = P::value.accesses[s.access];
+      buffer const& to = P::value.buffers[a.buffer];
+      if (s.kind != first.kind || s.product != first.product || s.minus != first.minus || s.level != 0 || s.accumulate != first.accumulate || to.where != place::arena || to.type != type || is_run_time(a.offset)) return false;
+    }
+    return true;
+  }
+  consteval sink_table() : slot{}, other{}, byte{} {
+    for (int k = 0; k < b.sink_count; ++k) {
+      sink const& s = P::value.sinks[b.sink_first + k];
+      access const& a = P::value.accesses[s.access];
+      slot[k] = s.a, other[k] = s.product ? s.b : s.a, byte[k] = P::value.buffers[a.buffer].number + a.offset * itemsize(type);
+    }
+  }
+};
+template <class P, int B>
+inline constexpr sink_table<P, B> table_of_sinks{};
+
+} // namespace varve::loop
+
+// ---- varve/graph/nest.hpp
+namespace varve::loop {
+
+/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time sizes.
+template <class P, int B>
+struct nest {
+  static constexpr body b = P::value.bodies[B];
+  using T = std::conditional_t<b.type == lane::f32, float, double>;
+  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
+  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
+  static constexpr int sinks = b.sink_count;
+  static constexpr int inner = b.rank - 1;
+  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
+  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
+  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
+  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
+  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
+  /// Whether threads share the outermost loop.
+  static constexpr bool shared = threaded && can_share<P>(b);
+  template <class Mem>
+  static VARVE_INLINE void run(Mem const& mem) {
+    if constexpr (shared) {
+      run_in_parts(mem, std::make_integer_sequence<int, b.rank>{});
+    } else {
+      index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
+      for (index_t& x : i) x = 0;
+      V sum[side_by_side * sinks];
+      V fixed[b.fixed_count + b.kept + 1];
+      level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+    }
+  }
+
+private:
+  template <int S>
+  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
+  template <int S>
+  static constexpr access target = P::value.accesses[sink_at<S>.access];
+  template <int S>
+  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
+  template <int L, int S>
+  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
+  template <int L>
+  static constexpr bool any_accumulates = [] {
+    bool any = false;
+    for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
+    return any;
+  }();
+  /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become results.
+  enum class act : unsigned char { start, leave, finish };
+  /// Sinks in one function: many of them are several, as many steps are.
+  static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  static constexpr bool alike = [] {
+    if constexpr (sinks > at_once) return sink_table<P, B>::alike();
+    else return false;
+  }();
+  template <int From>
+  using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
+
+  /// The parts of the outermost loop; what they sum up is put together in their order.
+  template <class Mem, int... L>
+  static VARVE_INLINE void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
+    loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
+    constexpr bool sums = any_accumulates<0>;
+    T partial[sums ? loop_parts::most : 1][sinks];
+    for_each_part(parts.count, [&](int k) { run_part(mem, parts.begin(k), parts.begin(k + 1), partial[sums ? k : 0], row<0>{}); });
+    if constexpr (sums) put_together(mem, partial, parts.count, row<0>{});
+  }
+  static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
+  template <class Mem, int... S>
+  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] T* partial, std::integer_sequence<int, S...>) {
+    Mem const own = mem; // nobody else sees it, so that addresses are read once
+    index_t i[part_end + 1];
+    for (index_t& x : i) x = 0;
+    i[part_begin] = begin, i[part_end] = end;
+    V sum[side_by_side * sinks];
+    V fixed[b.fixed_count + b.kept + 1];
+    level<0, lanes_in_use<width>>(own, i, sum, fixed);
+    ((accumulates<0, S> ? void(partial[S] = across<sink_at<S>.kind>(total<S>(sum))) : void()), ...);
+  }
+  template <class Mem, int... S>
+  static VARVE_INLINE void put_together(Mem const& mem, T (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+    constexpr index_t i[max_rank]{};
+    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<sink_at<S>.kind>(partial[0][S], partial[k][S]) : T(0)), ...);
+    ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
+  }
+  /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
+  template <int L>
+  static VARVE_INLINE index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
+  template <int L>
+  static VARVE_INLINE index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
+
+  template <int L, class M, class Mem>
+  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
+    if constexpr (any_accumulates<L>) all_sinks<act::start, L, 0, M>(mem, i, sum, fixed, fixed);
+    if constexpr (L == inner) run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
+    if constexpr (L == b.rank) {
+      point<M>(mem, i, sum, fixed);
+    } else if constexpr (L == b.vector && is_run_time(b.extent[L])) {
+      index_t const n = number_of<b.extent[L]>(mem);
+      constexpr index_t block = width * (paired ? 2 : side_by_side);
+      i[L] = begins<L>(i);
+      for (index_t const blocks = ends<L>(i, n / block * block); i[L] < blocks; i[L] += block) {
+        if constexpr (paired) pair<M>(mem, i, sum, fixed);
+        else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+      }
+      if (ends<L>(i, n) < n) {
+        // what is left belongs to the last part
+      } else if (n >= width) {
+        for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
+          i[L] = at + width <= n ? at : n - width;
+          i[max_rank] = at - i[L];
+          level<L + 1, lanes_overlapping<width>>(mem, i, sum, fixed);
+        }
+      } else if (n > 0) {
+        i[max_rank] = n;
+        level<L + 1, lanes_counted>(mem, i, sum, fixed);
+      }
+      i[L] = 0;
+    } else if constexpr (L == b.vector) {
+      constexpr index_t n = b.extent[L];
+      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
+      if constexpr (blocks > 0)
+        for (i[L] = begins<L>(i); i[L] < ends<L>(i, blocks); i[L] += block) {
+          if constexpr (paired) pair<M>(mem, i, sum, fixed);
+          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+        }
+      if (ends<L>(i, n) == n) {
+        if constexpr (block > width && blocks < whole)
+          for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
+        if constexpr (whole < n && n < width) {
+          i[L] = 0;
+          level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
+        } else if constexpr (whole < n) { // the last vector overlaps the one before
+          i[L] = n - width;
+          level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+        }
+      }
+      i[L] = 0;
+    } else {
+      for (i[L] = begins<L>(i); i[L] < ends<L>(i, number_of<b.extent[L]>(mem)); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
+      i[L] = 0;
+    }
+    if constexpr (any_accumulates<L> && !(shared && L == 0)) all_sinks<act::finish, L, 0, M>(mem, i, sum, fixed, fixed);
+  }
+  template <int L, class M, class Mem, int... U>
+  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+    index_t const start = i[L];
+    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
+    i[L] = start;
+  }
+
+  /// One point of the iteration space, or one vector of points.
+  template <class M, class Mem>
+  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+    if constexpr (b.block_count > 0) {
+      run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
+      all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, fixed);
+    } else {
+      V now[b.step_count + 1];
+      if constexpr (b.ordered) ordered<M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count + 63) / 64>{});
+      else run_steps<P, b.step_first, b.step_count, b.vector, M>(mem, i, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now);
+    }
+  }
+  template <class M, class Mem>
+  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+    V now[b.step_count + 1], next[b.step_count + 1];
+    index_t j[max_rank];
+    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
+    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
+    all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
+  }
+  template <class M, class Mem, int... K>
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
+    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+  }
+  /// One step of the body: a value, or what a sink does with one.
+  template <int K, class M, class Mem>
+  static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V const* fixed, V* now) {
+    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
+    else compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now);
+  }
+  template <class M, class Mem, int... C> // folds are limited to 256 elements
+  static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
+    (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
+  }
+  template <int From, class M, class Mem, int... K>
+  static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+    (take<From + K, M>(mem, i, sum, fixed, now), ...);
+  }
+  template <act A, int L, int From, class M, class Mem>
+  static VARVE_INLINE void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    if constexpr (alike) {
+      sinks_alike<A, M>(mem, i, sum, fixed, now);
+    } else {
+      if constexpr (sinks <= at_once) some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
+      else sinks_apart<A, L, From, M>(mem, i, sum, fixed, now);
+      if constexpr (From + at_once < sinks) all_sinks<A, L, From + at_once, M>(mem, i, sum, fixed, now);
+    }
+  }
+  template <act A, class M, class Mem>
+  static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+    using table = sink_table<P, B>;
+    constexpr sink_kind kind = table::first.kind;
+    for (int s = 0; s < sinks; ++s) {
+      if constexpr (A == act::start) {
+        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<kind, T>());
+      } else if constexpr (A == act::leave) {
+        V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]), &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
+        sum[s] = masked<M, true>(i, with_one_more<kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
+      } else {
+        V all = sum[s];
+        for (int u = 1; u < side_by_side; ++u) all = merged<kind>(all, sum[u * sinks + s]);
+        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<kind>(all));
+      }
+    }
+  }
+  template <act A, int L, int From, class M, class Mem>
+  static VARVE_NOINLINE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
+  }
+  template <act A, int L, int From, class M, class Mem, int... S>
+  static VARVE_INLINE void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+    if constexpr (A == act::leave) (leave<From + S, M>(mem, i, sum, fixed, now), ...);
+    else if constexpr (A == act::start) (start<L, From + S>(sum), ...);
+    else (finish<L, From + S, M>(mem, i, sum), ...);
+  }
+  /// Stores or accumulates one value of the body.
+  template <int S, class M, class Mem>
+  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+    constexpr sink s = sink_at<S>;
+    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
+    if constexpr (s.kind == sink_kind::store) {
+      hold<S, M>(mem, i, address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), a);
+    } else {
+      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
+      if constexpr (s.level >= 0) {
+        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<s.kind, s.product, s.minus>(sum[S], a, c), sum[S]);
+      } else {
+        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
+        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
+          V const zero = V(neutral<s.kind, T>());
+          leave_number<S>(p, across<s.kind>(masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(zero, a, c), zero)));
+        } else {
+          V const old = held<S, M>(mem, i, p);
+          hold<S, M>(mem, i, p, masked<M, true>(i, with_one_more<s.kind, s.product, s.minus>(old, a, c), old));
+        }
+      }
+    }
+  }
+  /// What memory holds of a reduction.
+  template <int S, class M, class Mem, class X>
+  static VARVE_INLINE V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
+    if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
+    else return detail::load_lanes<V, M, target_stride<S>>(p);
+  }
+  template <int S, class M, class Mem, class X>
+  static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
+    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
+    else detail::store_lanes<M, target_stride<S>>(p, v);
+  }
+  template <int L, int S>
+  static VARVE_INLINE void start([[maybe_unused]] V* sum) {
+    if constexpr (accumulates<L, S>)
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<sink_at<S>.kind, T>());
+  }
+  template <int L, int S, class M, class Mem>
+  static VARVE_INLINE void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
+    constexpr sink s = sink_at<S>;
+    if constexpr (accumulates<L, S>) {
+      V r = total<S>(sum);
+      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
+      if constexpr (b.vector >= s.level) {
+        leave_number<S>(p, across<s.kind>(r));
+      } else {
+        if constexpr (s.accumulate) r = merged<s.kind>(held<S, M>(mem, i, p), r);
+        hold<S, M>(mem, i, p, r);
+      }
+    }
+  }
+  /// What the vectors side by side have summed up.
+  template <int S>
+  static VARVE_INLINE V total(V const* sum) {
+    V r = sum[S];
+    for (int u = 1; u < side_by_side; ++u) r = merged<sink_at<S>.kind>(r, sum[u * sinks + S]);
+    return r;
+  }
+  /// Writes the number that a reduction came to, or adds it to what is there.
+  template <int S, class X>
+  static VARVE_INLINE void leave_number(X* p, T r) {
+    if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<T>(*p), r);
+    *p = detail::narrow<X>(r);
+  }
+};
+
+} // namespace varve::loop
+
 // ---- varve/graph/dce.hpp
 namespace varve {
 
@@ -20755,430 +22145,148 @@ constexpr void join_slices(graph& g) {
 
 } // namespace varve
 
-// ---- varve/graph/block.hpp
+// ---- varve/graph/axes.hpp
 /// @file
-/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
-/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
-/// call: they would fill the instruction cache, and take the compiler's time.
-namespace varve::loop {
+/// Which axes of the values of a graph are one: an axis goes through operators that work on its indices one by one.
+namespace varve::detail {
 
-/// Steps of a block, and of a body that stays whole: usual programs are far below.
-inline constexpr int block_steps = 64, whole_body = 512;
+/// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in constants, such as the unit vectors of a Jacobian, meet no
+/// memory that a caller gave, and belong mostly to values large enough without them. No operator on one looks at another of its indices.
+struct axis_table {
+  static constexpr index_t longest = 8;    // axis that is unrolled
+  static constexpr index_t enough = 8;     // elements of a value at one of its indices: a register is full
+  static constexpr index_t growth = 4096;  // nodes at most
+  graph const& g;
+  list<known> what;
+  list<char> live;
+  list<int> first{}, parent{}; // of a node: its first axis here; of an axis: another one of its class, or itself
 
-namespace detail {
-/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
-struct cutter {
-  program& p;
-  body& b;
-  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
-  struct entry {
-    op_handle const* op;
-    bool apart;
-  };
-  list<entry> seen{};
-
-  constexpr bool is_long(op_handle const* op) {
-    for (entry const& e : seen)
-      if (e.op == op) return e.apart;
-    seen.push_back({op, identify(*op) == known::pointwise});
-    return seen.back().apart;
-  }
-
-  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
-  /// Calls `f(slot&)` for all operands of a step.
-  template <class F>
-  constexpr void operands(step& s, F f) {
-    if (s.kind == step_kind::none) return; // nothing of it is left
-    int* const slots = p.slots.data() + s.args;
-    if (listed(s))
-      for (int k = 0; k < s.count; ++k) f(slots[k]);
-    for (int k = 0; k < s.count && k < 3; ++k)
-      if (listed(s)) s.in[k] = slots[k];
-      else f(s.in[k]);
-  }
-  constexpr void find_blocks() {
-    int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
-    b.block_first = static_cast<int>(p.blocks.size());
-    int together = 0; // steps that may not be parted from the one before
-    for (int k = 0; k < b.step_count; ++k) {
-      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
-      together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
-      ++p.blocks.back().count;
-      block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
+  constexpr explicit axis_table(graph const& graph_) : g(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
+    for (node const& n : g.nodes) {
+      first.push_back(static_cast<int>(parent.size()));
+      for (int d = 0; d < n.out.sizes.n; ++d) parent.push_back(static_cast<int>(parent.size()));
     }
-    b.block_count = static_cast<int>(p.blocks.size()) - b.block_first;
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      if (live[n]) relate(static_cast<int>(n));
+    choose();
   }
-  constexpr void find_uses() {
-    last.assign(static_cast<std::size_t>(b.step_count), -1);
-    for (int k = 0; k < b.step_count; ++k)
-      operands(p.steps[b.step_first + k], [&](int& a) {
-        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
-      });
-    int const end = static_cast<int>(p.blocks.size());
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
-      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
-    }
+  constexpr dims const& sizes(int n) const { return g.nodes[n].out.sizes; }
+  constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  constexpr bool is_unrolled(int n, int axis) const { return chosen[root(first[n] + axis)]; }
+  constexpr bool any_unrolled(int n) const {
+    for (int d = 0; d < sizes(n).n; ++d)
+      if (is_unrolled(n, d)) return true;
+    return false;
   }
-  /// Gives every value that leaves its block a place, from its block until the last that uses it.
-  constexpr void find_places() {
-    kept.assign(static_cast<std::size_t>(b.step_count), -1);
-    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
-    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
-      block& now = p.blocks[c];
-      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
-      now.export_first = static_cast<int>(p.slots.size());
-      for (int q = 0; q < now.count; ++q) {
-        int const k = now.first - b.step_first + q;
-        if (last[k] < 0) continue;
-        if (free.empty()) free.push_back(b.kept++);
-        kept[k] = free.back();
-        free.pop_back();
-        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
-        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
-        ++now.export_count;
+  /// For each axis of node `n` that of its `e`-th operand which it is; -1: none.
+  constexpr dims sources(int n, int e) const {
+    node const& nd = g.nodes[n];
+    dims const &t = nd.out.sizes, &s = sizes(operand(n, e));
+    known const k = what[n];
+    dims r = t;
+    for (int d = 0; d < t.n; ++d) r[d] = -1;
+    if (is_pointwise(k) || k == known::convert || k == known::expand) {
+      for (int q = 0; q < s.n; ++q) r[q + t.n - s.n] = q;
+    } else if (k == known::permute) {
+      r = nd.at[0];
+    } else if (k == known::reshape) {
+      for (int q = 0, d = 0; true;) { // parts that hold equally many elements; of these the ones with one axis on either side
+        while (q < s.n && s[q] == 1) ++q;
+        while (d < t.n && t[d] == 1) ++d;
+        if (q == s.n || d == t.n) break;
+        if (s[q] == t[d]) r[d] = q;
+        index_t a = s[q++], b = t[d++];
+        while (a != b && (a < b ? q < s.n : d < t.n))
+          if (a < b) a *= s[q++];
+          else b *= t[d++];
       }
+    } else if (k == known::slice || k == known::slice_backward || k == known::cat) {
+      int const own = static_cast<int>(k == known::slice_backward ? nd.at[1][0] : nd.at[0][0]);
+      for (int d = 0; d < t.n; ++d) r[d] = d == own ? -1 : d;
+    } else if (is_reduction(k)) {
+      for (int q = 0, d = 0; q < s.n; ++q)
+        if (!nd.at[0].contains(q)) r[d++] = q;
+        else d += nd.at[1][0] != 0;
     }
-  }
-  constexpr void run() {
-    find_blocks();
-    find_uses();
-    find_places();
-    for (int k = 0; k < b.step_count; ++k) {
-      int const c = block_of[k], first = p.blocks[c].first - b.step_first;
-      step& s = p.steps[b.step_first + k];
-      operands(s, [&](int& a) {
-        if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
-      });
-      s.slot = k - first;
-      s.apart = s.kind == step_kind::op && is_long(s.op);
-    }
-    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-      sink& s = p.sinks[k];
-      if (s.a >= 0) s.a = ~(b.fixed_count + kept[s.a]);
-      if (s.product && s.b >= 0) s.b = ~(b.fixed_count + kept[s.b]);
-    }
-  }
-};
-} // namespace detail
-
-/// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
-constexpr void cut_long_bodies(program& p) {
-  for (body& b : p.bodies)
-    if (b.step_count > whole_body) detail::cutter{p, b}.run();
-}
-
-namespace detail {
-template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
-VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
-  constexpr block b = P::value.blocks[Block];
-  V now[b.count];
-  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
-  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
-}
-/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
-template <class P, int Block, int Vector, class M, class Mem, class V>
-VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
-  constexpr block b = P::value.blocks[Block];
-  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
-}
-template <class P, int First, int Vector, class M, class Mem, class V, int... C>
-VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
-  (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
-}
-} // namespace detail
-
-/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
-template <class P, int First, int Count, int Vector, class M, class Mem, class V>
-VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
-  constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
-  detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
-  if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
-}
-
-} // namespace varve::loop
-
-// ---- varve/graph/nest.hpp
-namespace varve::loop {
-
-/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time sizes.
-template <class P, int B>
-struct nest {
-  static constexpr body b = P::value.bodies[B];
-  using T = std::conditional_t<b.type == lane::f32, float, double>;
-  using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
-  static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
-  static constexpr int sinks = b.sink_count;
-  static constexpr int inner = b.rank - 1;
-  static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
-  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
-  static constexpr int side_by_side = vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
-  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
-  static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
-
-  template <class Mem>
-  static VARVE_INLINE void run(Mem const& mem) {
-    index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
-    for (index_t& x : i) x = 0;
-    V sum[side_by_side * sinks];
-    V fixed[b.fixed_count + b.kept + 1];
-    level<0, lanes_in_use<width>>(mem, i, sum, fixed);
+    for (int d = 0; d < t.n; ++d)
+      if (r[d] >= 0 && s[static_cast<int>(r[d])] != t[d]) r[d] = -1;
+    return r;
   }
 
 private:
-  template <int S>
-  static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
-  template <int S>
-  static constexpr access target = P::value.accesses[sink_at<S>.access];
-  template <int S>
-  static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
+  list<char> chosen{}, blocked{}, begins{};
 
-  template <int L, int S>
-  static constexpr bool accumulates = sink_at<S>.kind != sink_kind::store && sink_at<S>.level == L;
-  template <int L>
-  static constexpr bool any_accumulates = [] {
-    bool any = false;
-    for (int s = b.sink_first; s < b.sink_first + sinks; ++s) any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
-    return any;
-  }();
-  /// Sinks in one function: many of them are several, as many steps are.
-  static constexpr int at_once = sinks <= 128 ? sinks : 32;
-  template <int From>
-  using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
-
-  template <int L, class M, class Mem>
-  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
-    if constexpr (any_accumulates<L>) start_all<L, 0>(sum);
-    if constexpr (L == inner) steps<b.fixed_first, b.fixed_count, M>(mem, i, fixed, fixed);
-    if constexpr (L == b.rank) {
-      point<M>(mem, i, sum, fixed);
-    } else if constexpr (L == b.vector && is_run_time(b.extent[L])) {
-      index_t const n = number_of<b.extent[L]>(mem);
-      constexpr index_t block = width * (paired ? 2 : side_by_side);
-      for (index_t const blocks = n / block * block; i[L] < blocks; i[L] += block) {
-        if constexpr (paired) pair<M>(mem, i, sum, fixed);
-        else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
+  constexpr int root(int a) const {
+    while (parent[a] != a) a = parent[a];
+    return a;
+  }
+  constexpr void join(int a, int b) {
+    a = root(a), b = root(b);
+    parent[a > b ? a : b] = a > b ? b : a;
+  }
+  /// Joins the axes that node `n` shares with its operands, and blocks those of which it does more.
+  constexpr void relate(int n) {
+    if (blocked.empty()) blocked.assign(parent.size(), 0), begins.assign(parent.size(), 0);
+    node const& nd = g.nodes[n];
+    known const k = what[n];
+    int const rank = nd.out.sizes.n;
+    if (k == known::constant) return;
+    if (k == known::data || (k == known::arange && rank == 1)) {
+      for (int d = 0; d < rank; ++d) begins[first[n] + d] = 1;
+      return;
+    }
+    bool const walks = is_pointwise(k) || k == known::convert || is_reduction(k) || is_view(k); // an axis index by index
+    list<char> found(max_rank, 0);
+    for (int e = 0; e < nd.count; ++e) {
+      int const o = operand(n, e);
+      dims const s = sizes(o);
+      list<char> used(max_rank, 0);
+      if (walks) {
+        dims const source = sources(n, e);
+        for (int d = 0; d < rank; ++d)
+          if (source[d] >= 0 && nd.out.sizes[d] != 1) join(first[n] + d, first[o] + static_cast<int>(source[d])), found[d] = used[source[d]] = 1;
+        if (k == known::slice && nd.out.sizes[static_cast<int>(nd.at[0][0])] == 1) used[nd.at[0][0]] = 1;
       }
-      if (n >= width) {
-        for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
-          i[L] = at + width <= n ? at : n - width;
-          i[max_rank] = at - i[L];
-          level<L + 1, lanes_overlapping<width>>(mem, i, sum, fixed);
-        }
-      } else if (n > 0) {
-        i[max_rank] = n;
-        level<L + 1, lanes_counted>(mem, i, sum, fixed);
+      for (int q = 0; q < s.n; ++q)
+        if (s[q] != 1 && !used[q]) blocked[first[o] + q] = 1;
+    }
+    bool const makes = is_pointwise(k) || k == known::expand || (k == known::slice_backward && sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
+    for (int d = 0; d < rank; ++d)
+      if (!found[d] && !makes) blocked[first[n] + d] = 1;
+  }
+  constexpr void choose() {
+    chosen.assign(parent.size(), 0);
+    if (blocked.empty()) return;
+    for (int& p : parent) p = parent[p]; // those before are roots or point to them
+    struct gain {
+      index_t large, small, nodes;
+    };
+    list<gain> of(parent.size(), gain{0, 0, 0});
+    for (std::size_t a = 0; a < parent.size(); ++a) {
+      int const r = root(static_cast<int>(a));
+      if (blocked[a]) blocked[r] = 1;
+      if (begins[a]) begins[r] = 1;
+    }
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      for (int d = 0; live[n] && d < sizes(static_cast<int>(n)).n; ++d) {
+        dims const& s = sizes(static_cast<int>(n));
+        gain& x = of[root(first[n] + d)];
+        ++x.nodes;
+        if (is_pointwise(what[n]) && s[d] != 0) ++(numel(s) / s[d] >= enough ? x.large : x.small);
       }
-      i[L] = 0;
-    } else if constexpr (L == b.vector) {
-      constexpr index_t n = b.extent[L];
-      constexpr index_t whole = n / width * width, block = width * (paired ? 2 : side_by_side), blocks = whole / block * block;
-      if constexpr (blocks > 0)
-        for (i[L] = 0; i[L] < blocks; i[L] += block) {
-          if constexpr (paired) pair<M>(mem, i, sum, fixed);
-          else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
-        }
-      if constexpr (block > width && blocks < whole)
-        for (i[L] = blocks; i[L] < whole; i[L] += width) level<L + 1, M>(mem, i, sum, fixed);
-      if constexpr (whole < n && n < width) {
-        i[L] = 0;
-        level<L + 1, lanes_in_use<static_cast<int>(n)>>(mem, i, sum, fixed);
-      } else if constexpr (whole < n) { // the last vector overlaps the one before
-        i[L] = n - width;
-        level<L + 1, lanes_in_use<width, static_cast<int>(width - (n - whole))>>(mem, i, sum, fixed);
+    index_t nodes = static_cast<index_t>(g.nodes.size());
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      for (int d = 0; d < sizes(static_cast<int>(n)).n; ++d) {
+        std::ptrdiff_t const a = first[n] + d;
+        index_t const size = sizes(static_cast<int>(n))[d];
+        if (root(static_cast<int>(a)) != a || chosen[a] || blocked[a] || !begins[a] || size < 2 || size > longest) continue;
+        if (of[a].large <= of[a].small || nodes + of[a].nodes * (size - 1) > growth) continue;
+        chosen[a] = 1, nodes += of[a].nodes * (size - 1);
       }
-      i[L] = 0;
-    } else {
-      for (i[L] = 0; i[L] < number_of<b.extent[L]>(mem); ++i[L]) level<L + 1, M>(mem, i, sum, fixed);
-      i[L] = 0;
-    }
-    if constexpr (any_accumulates<L>) finish_all<L, 0, M>(mem, i, sum);
-  }
-  template <int L, class M, class Mem, int... U>
-  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
-    index_t const start = i[L];
-    ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
-    i[L] = start;
-  }
-
-  /// One point of the iteration space, or one vector of points.
-  template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
-    if constexpr (b.block_count > 0) {
-      run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
-      leave_all<0, M>(mem, i, sum, fixed, fixed);
-    } else {
-      V now[b.step_count + 1];
-      steps<b.step_first, b.step_count, M>(mem, i, fixed, now);
-      leave_all<0, M>(mem, i, sum, fixed, now);
-    }
-  }
-  template <class M, class Mem>
-  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
-    V now[b.step_count + 1], next[b.step_count + 1];
-    index_t j[max_rank];
-    for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    leave_all<0, M>(mem, i, sum, fixed, now);
-    leave_all<0, M>(mem, j, sum, fixed, next);
-  }
-  template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) {
-    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
-  }
-  template <int From, class M, class Mem>
-  static VARVE_INLINE void leave_all([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
-    if constexpr (sinks <= at_once) leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
-    else leave_apart<From, M>(mem, i, sum, fixed, now);
-    if constexpr (From + at_once < sinks) leave_all<From + at_once, M>(mem, i, sum, fixed, now);
-  }
-  template <int From, class M, class Mem>
-  static VARVE_NOINLINE void leave_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
-    leave_row<From, M>(mem, i, sum, fixed, now, row<From>{});
-  }
-  template <int From, class M, class Mem, int... S>
-  static VARVE_INLINE void leave_row([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
-    (leave<From + S, M>(mem, i, sum, fixed, now), ...);
-  }
-  /// Stores or accumulates one value of the body.
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
-    constexpr sink s = sink_at<S>;
-    V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
-    if constexpr (s.kind == sink_kind::store) {
-      auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
-      if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, a);
-      else detail::store_lanes<M, target_stride<S>>(p, a);
-    } else {
-      V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
-      if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(i, combine<S>(sum[S], a, c), sum[S]);
-      } else {
-        auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
-        if constexpr (b.vector >= 0 && target_stride<S> == 0) {
-          V const zero = V(neutral<S>());
-          *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(merge<S>(static_cast<T>(*p), across<S>(masked<M, true>(i, combine<S>(zero, a, c), zero))));
-        } else {
-          V const old = held<S, M>(mem, i, p);
-          hold<S, M>(mem, i, p, masked<M, true>(i, combine<S>(old, a, c), old));
-        }
-      }
-    }
-  }
-  /// What memory holds of a reduction.
-  template <int S, class M, class Mem, class X>
-  static VARVE_INLINE V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
-    if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
-    else return detail::load_lanes<V, M, target_stride<S>>(p);
-  }
-  template <int S, class M, class Mem, class X>
-  static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
-    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
-    else detail::store_lanes<M, target_stride<S>>(p, v);
-  }
-  template <int L, int From>
-  static VARVE_INLINE void start_all(V* sum) {
-    if constexpr (sinks <= at_once) start_row<L, From>(sum, row<From>{});
-    else start_apart<L, From>(sum);
-    if constexpr (From + at_once < sinks) start_all<L, From + at_once>(sum);
-  }
-  template <int L, int From>
-  static VARVE_NOINLINE void start_apart(V* sum) {
-    start_row<L, From>(sum, row<From>{});
-  }
-  template <int L, int From, int... S>
-  static VARVE_INLINE void start_row(V* sum, std::integer_sequence<int, S...>) {
-    (start<L, From + S>(sum), ...);
-  }
-  template <int L, int S>
-  static VARVE_INLINE void start(V* sum) {
-    if constexpr (accumulates<L, S>)
-      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<S>());
-  }
-  template <int L, int From, class M, class Mem>
-  static VARVE_INLINE void finish_all(Mem const& mem, index_t const* i, V* sum) {
-    if constexpr (sinks <= at_once) finish_row<L, From, M>(mem, i, sum, row<From>{});
-    else finish_apart<L, From, M>(mem, i, sum);
-    if constexpr (From + at_once < sinks) finish_all<L, From + at_once, M>(mem, i, sum);
-  }
-  template <int L, int From, class M, class Mem>
-  static VARVE_NOINLINE void finish_apart(Mem const& mem, index_t const* i, V* sum) {
-    finish_row<L, From, M>(mem, i, sum, row<From>{});
-  }
-  template <int L, int From, class M, class Mem, int... S>
-  static VARVE_INLINE void finish_row(Mem const& mem, index_t const* i, V* sum, std::integer_sequence<int, S...>) {
-    (finish_at<L, From + S, M>(mem, i, sum), ...);
-  }
-  template <int L, int S, class M, class Mem>
-  static VARVE_INLINE void finish_at(Mem const& mem, index_t const* i, V* sum) {
-    if constexpr (accumulates<L, S>) finish<S, M>(mem, i, sum);
-  }
-  template <int S, class M, class Mem>
-  static VARVE_INLINE void finish(Mem const& mem, index_t const* i, V* sum) {
-    constexpr sink s = sink_at<S>;
-    V total = sum[S];
-    for (int u = 1; u < side_by_side; ++u) total = merge<S>(total, sum[u * sinks + S]);
-    auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, s.access>(mem, i);
-    if constexpr (b.vector >= s.level) {
-      T r = across<S>(total);
-      if constexpr (s.accumulate) r = merge<S>(static_cast<T>(*p), r);
-      *p = detail::narrow<std::remove_reference_t<decltype(*p)>>(r);
-    } else {
-      if constexpr (s.accumulate) total = merge<S>(held<S, M>(mem, i, p), total);
-      hold<S, M>(mem, i, p, total);
-    }
-  }
-
-  template <int First, int Count, class M, class Mem>
-  static VARVE_INLINE void steps(Mem const& mem, index_t const* i, V const* fixed, V* now) {
-    if constexpr (Count > 0) blocks<First, Count, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{});
-  }
-  template <int First, int Count, class M, class Mem, int... C>
-  static VARVE_INLINE void blocks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) { // folds are limited to 256 elements
-    (block<First, C * 64, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
-  }
-  template <int First, int From, class M, class Mem, int... K>
-  static VARVE_INLINE void block([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, K...>) {
-    (compute<P, First + From + K, From + K, b.vector, M>(mem, i, fixed, now), ...);
-  }
-  template <int S>
-  static constexpr T neutral() {
-    constexpr auto k = sink_at<S>.kind;
-    return k == sink_kind::sum ? T(0) : k == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
-  }
-  template <int S, class X>
-  static VARVE_INLINE X merge(X const& r, X const& x) {
-    if constexpr (sink_at<S>.kind == sink_kind::sum) return r + x;
-    else if constexpr (sink_at<S>.kind == sink_kind::greatest) return detail::pick_greatest(x, r);
-    else return detail::pick_least(x, r);
-  }
-  template <int S>
-  static VARVE_INLINE V combine(V const& r, V const& a, V const& c) {
-    if constexpr (sink_at<S>.product && sink_at<S>.minus) return detail::subtract_product<V>(a, c, r);
-    else if constexpr (sink_at<S>.product) return detail::multiply_add<V>(a, c, r);
-    else return merge<S>(r, a);
-  }
-  template <int S>
-  static VARVE_INLINE T across(V const& x) {
-    if constexpr (!kernel::is_batch<V>) return x;
-    else if constexpr (sink_at<S>.kind == sink_kind::sum) return kernel::reduce_sum<T>(x);
-    else return kernel::reduce_tree<T>(x, [](V const& p, V const& q) { return merge<S>(p, q); });
-  }
-  /// `x` in the lanes that count, `old` in the others.
-  template <class M, bool Apply>
-  static VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, V const& old) {
-    if constexpr (!kernel::is_batch<V> || !Apply || (M::live == width && M::first == 0)) {
-      return x;
-    } else {
-      V const lane = detail::ramp<V>(T(1));
-      if constexpr (M::first < 0) return kernel::select<T>(lane >= V(static_cast<T>(i[max_rank])), x, old);
-      else if constexpr (M::first > 0) return kernel::select<T>(lane >= V(T(M::first)), x, old);
-      else return kernel::select<T>(lane < V(T(live_lanes<M, V>(i))), x, old);
-    }
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::detail
 
 // ---- varve/graph/cse.hpp
 namespace varve {
@@ -21238,7 +22346,7 @@ constexpr graph cse(graph const& g) {
 
 } // namespace varve
 
-// ---- varve/graph/fold.hpp
+// ---- varve/graph/folder.hpp
 namespace varve {
 namespace detail {
 
@@ -21276,6 +22384,9 @@ struct folder {
   constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
   /// The very bits: 0 and -0 differ.
   constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
+
+  /// 0, 1, ..., n - 1
+  constexpr bool is_row(int n) const { return kind(n) == known::arange && at(n).out.sizes.n == 1; }
 
   constexpr int add(node const& n, int const* in, known k) {
     int const id = w.append(n, in);
@@ -21323,6 +22434,7 @@ struct folder {
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, known k, int const* in);
   constexpr int view(node nd, known k, int const* in);
+  constexpr int slice(node nd, int a);
 
   static constexpr index_t few = 64; // elements of a constant that the compiler computes
   constexpr bool evaluates(node const& nd, known k, int const* in) const;
@@ -21335,7 +22447,7 @@ constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
   if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
   bool any = false;
   for (int e = 0; e < nd.count; ++e) {
-    if (kind(in[e]) == known::data) any = true;
+    if (kind(in[e]) == known::data || is_row(in[e])) any = true;
     else if (!is_splat(in[e])) return false;
   }
   if (!any || nd.count > 3) return false;
@@ -21361,7 +22473,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
         else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
         else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
       }
-      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
+      x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : is_row(in[q]) ? static_cast<double>(from) : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
       if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
     }
     double y = x[0];
@@ -21390,7 +22502,12 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
   for (double y : result) w.to.constants.push_back(y);
   return add(c, nullptr, known::data);
 }
+} // namespace detail
+} // namespace varve
 
+// ---- varve/graph/fold.hpp
+namespace varve {
+namespace detail {
 /// Simplifications that keep every IEEE result; -1 for none.
 constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   auto keeps = [&](int a) { return at(a).out == nd.out; };
@@ -21405,6 +22522,12 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
     if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
     if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
     if (k == known::neg) return splatted(nd.out, -x);
+  }
+  if (k == known::cheap && nd.count <= 3) { // comparisons and such
+    double x[4]{};
+    bool all = true;
+    for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
+    if (double const y = all ? nd.op->lane_f64(x) : 0; all) return splatted(nd.out, round_to(nd.out.type, y));
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
@@ -21425,6 +22548,26 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
   if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
+}
+
+/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for none.
+constexpr int folder::slice(node nd, int a) {
+  dims const& r = nd.at[0];
+  if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
+  if (kind(a) != known::expand || at(a).at.count != 1) return -1;
+  int from = input(a, 0);
+  node const repeat = at(a);
+  dims const& s = at(from).out.sizes;
+  int const axis = static_cast<int>(r[0]) - (nd.out.sizes.n - s.n);
+  if (axis >= 0 && s[axis] != 1) {
+    node part = nd;
+    part.at = attributes(dims{axis, r[1], r[2], r[3]});
+    part.out.sizes = s, part.out.sizes[axis] = nd.out.sizes[static_cast<int>(r[0])];
+    from = evaluates(part, known::slice, &from) ? evaluated(part, known::slice, &from) : add(part, &from, known::slice);
+  }
+  node e = repeat;
+  e.out = nd.out, e.at = attributes(nd.out.sizes);
+  return add(e, &from, known::expand);
 }
 
 /// Views of views, and views that change nothing; -1 for none.
@@ -21452,10 +22595,7 @@ constexpr int folder::view(node nd, known k, int const* in) {
     nd.at = attributes(perm);
     return add(nd, &from, k);
   }
-  if (k == known::slice) {
-    dims const& s = nd.at[0];
-    return s[3] == 1 && at(a).out.sizes == nd.out.sizes ? a : -1;
-  }
+  if (k == known::slice) return slice(nd, a);
   if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
   if (kind(a) == k) {
     int const from = input(a, 0);
@@ -21508,7 +22648,7 @@ constexpr int folder::visit(int n) {
 } // namespace detail
 
 /// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0, neg(neg x), signs into additions, views of views,
-/// views that change nothing, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
+/// views that change nothing, slices of what is repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0 into 0; x * 0, which is NaN for infinite x;
 /// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
 /// depends on is left out. One bounded visit per node.
 constexpr graph fold(graph const& g) {
@@ -21535,88 +22675,348 @@ constexpr graph optimize(graph const& g) {
 
 } // namespace varve
 
-// ---- varve/graph/scratch.hpp
-/// @file
-/// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
-namespace varve::loop {
-
+// ---- varve/graph/unroll.hpp
+namespace varve {
 namespace detail {
-/// Memory that blocks are taken from, one behind the other.
-struct alignas(64) scratch_chunk {
-  scratch_chunk* below;
-  std::size_t room, used;
 
-  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
-  static scratch_chunk* make(std::size_t room, scratch_chunk* below) { return new (::operator new(sizeof(scratch_chunk) + room, std::align_val_t{64})) scratch_chunk{below, room, 0}; }
-  static void free(scratch_chunk* c) { ::operator delete(static_cast<void*>(c), std::align_val_t{64}); }
-};
-/// The chunks of this thread, the newest first. Only the newest is kept while nothing is in use.
-struct scratch_chunks {
-  scratch_chunk* top = nullptr;
-  bool ended = false; // the thread is ending: nothing is kept
-};
-inline constinit thread_local scratch_chunks this_thread_scratch{};
+/// State of `unroll_axes`: of each old node that has unrolled axes a piece per index of them, in row-major order.
+struct axis_unroller {
+  graph const& g;
+  axis_table const& axes;
+  op_handle const *cat, *expand;
+  rewriter w;
+  list<int> begin{}, pieces{};
+  list<char> whole{}; // results
 
-struct scratch_owner {
-  ~scratch_owner() {
-    scratch_chunks& all = this_thread_scratch;
-    all.ended = true;
-    if (all.top && all.top->used == 0) scratch_chunk::free(all.top), all.top = nullptr;
+  constexpr axis_unroller(axis_table const& axes_, op_handle const* cat_, op_handle const* expand_) : g(axes_.g), axes(axes_), cat(cat_), expand(expand_), w(axes_.g) {
+    begin.assign(g.nodes.size(), 0), whole.assign(g.nodes.size(), 0);
+    for (int r : g.results) whole[r] = 1;
+  }
+  /// The node at `index`, of which the entries of unrolled axes are read.
+  constexpr int piece(int n, dims const& index) const {
+    dims const& s = axes.sizes(n);
+    index_t at = 0;
+    bool any = false;
+    for (int d = 0; d < s.n; ++d)
+      if (axes.is_unrolled(n, d)) at = at * s[d] + index[d], any = true;
+    return any ? pieces[begin[n] + at] : w.now[n];
+  }
+  constexpr int splat(meta const& m, double x) {
+    node c;
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
+    int const number = w.append(c, nullptr);
+    if (m.sizes.n == 0) return number;
+    node e;
+    e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
+    return w.append(e, &number);
+  }
+  /// What an array constant holds there.
+  constexpr int table(node const& nd, meta const& m, dims const& index) {
+    dims const stride = contiguous_strides(nd.out.sizes), own = contiguous_strides(m.sizes);
+    list<double> all;
+    bool same = true;
+    for (index_t e = 0; e < numel(m.sizes); ++e) {
+      auto from = static_cast<std::ptrdiff_t>(nd.value);
+      for (int d = 0; d < m.sizes.n; ++d) from += static_cast<std::ptrdiff_t>(stride[d] * (m.sizes[d] == 1 ? index[d] : e / own[d] % m.sizes[d]));
+      all.push_back(g.constants[from]);
+      same = same && std::bit_cast<std::uint64_t>(all.back()) == std::bit_cast<std::uint64_t>(all[0]);
+    }
+    if (same && !all.empty()) return splat(m, all[0]);
+    node c = nd;
+    c.out = m, c.value = static_cast<double>(w.to.constants.size());
+    for (double x : all) w.to.constants.push_back(x);
+    return w.append(c, nullptr);
+  }
+  constexpr int make(int n, dims const& index) {
+    node nd = g.nodes[n];
+    known const k = axes.what[n];
+    for (int d = 0; d < nd.out.sizes.n; ++d)
+      if (axes.is_unrolled(n, d)) nd.out.sizes[d] = 1;
+    if (k == known::data) return table(g.nodes[n], nd.out, index);
+    if (k == known::arange) return splat(nd.out, static_cast<double>(index[0]));
+    int const own = k == known::slice ? static_cast<int>(nd.at[0][0]) : k == known::slice_backward ? static_cast<int>(nd.at[1][0]) : -1;
+    bool const picks = k == known::slice && axes.is_unrolled(axes.operand(n, 0), own), puts = k == known::slice_backward && axes.is_unrolled(n, own);
+    if (puts && index[own] != nd.at[1][1]) return splat(nd.out, 0);
+    list<int> in;
+    for (int e = 0; e < nd.count; ++e) {
+      int const o = axes.operand(n, e);
+      dims const source = axes.sources(n, e);
+      dims at = axes.sizes(o);
+      for (int d = 0; d < source.n; ++d)
+        if (source[d] >= 0) at[static_cast<int>(source[d])] = index[d];
+      if (picks) at[own] = nd.at[0][1];
+      in.push_back(piece(o, at));
+    }
+    if (picks || puts) return in[0];
+    if ((k == known::expand || k == known::reshape) && nd.at.count == 1) nd.at = attributes(nd.out.sizes);
+    if (k == known::slice_backward) nd.at = attributes(nd.out.sizes, nd.at[1]);
+    return w.append(nd, in.data());
+  }
+  /// Values [first, last) one after the other along an axis: a balanced tree.
+  constexpr int together(int const* values, index_t first, index_t last, int axis) {
+    if (last - first == 1) return values[first];
+    index_t const middle = first + (last - first) / 2;
+    int const in[] = {together(values, first, middle, axis), together(values, middle, last, axis)};
+    node joined;
+    joined.op = cat, joined.at = attributes(dims{axis}), joined.count = 2;
+    joined.out = w.to.nodes[in[0]].out;
+    joined.out.sizes[axis] += w.to.nodes[in[1]].out.sizes[axis];
+    return w.append(joined, in);
+  }
+  constexpr int visit(int n) {
+    if (!axes.live[n]) return -1;
+    dims const& s = axes.sizes(n);
+    if (!axes.any_unrolled(n)) {
+      bool const picks = axes.what[n] == known::slice && axes.any_unrolled(axes.operand(n, 0));
+      return picks ? make(n, dims{}) : w.copy(g.nodes[n]);
+    }
+    list<int> mine;
+    dims index = s;
+    for (int d = 0; d < s.n; ++d) index[d] = 0;
+    for (int d = 0; d >= 0;) { // counts, the last unrolled axis fastest
+      mine.push_back(make(n, index));
+      for (d = s.n - 1; d >= 0; --d) {
+        if (!axes.is_unrolled(n, d)) continue;
+        if (++index[d] < s[d]) break;
+        index[d] = 0;
+      }
+    }
+    begin[n] = static_cast<int>(pieces.size());
+    for (int p : mine) pieces.push_back(p);
+    if (!whole[n]) return -1;
+    for (int d = s.n - 1; d >= 0; --d) {
+      if (!axes.is_unrolled(n, d)) continue;
+      list<int> fewer;
+      for (index_t k = 0; k < static_cast<index_t>(mine.size()); k += s[d]) fewer.push_back(together(mine.data(), k, k + s[d], d));
+      mine = fewer;
+    }
+    return mine[0];
+  }
+  constexpr graph run() {
+    return w.run([&](int n) { return visit(n); }, [] {});
   }
 };
-/// One more chunk, at least twice what there is.
-VARVE_COLD inline void grow_scratch(std::size_t bytes) {
-  thread_local scratch_owner owner;
-  (void)owner;
-  scratch_chunks& all = this_thread_scratch;
-  std::size_t room = std::size_t{1} << 16;
-  if (all.top) room = 2 * all.top->room;
-  while (room < bytes) room *= 2;
-  scratch_chunk* const fresh = scratch_chunk::make(room, all.top);
-  if (all.top && all.top->used == 0) fresh->below = all.top->below, scratch_chunk::free(all.top);
-  all.top = fresh;
+/// Is there an array constant or a row of numbers with a short axis?
+constexpr bool may_unroll(graph const& g) {
+  for (node const& n : g.nodes)
+    if (n.out.sizes.n > 0 && (n.op->kind == op_kind::constant || n.op->kind == op_kind::factory))
+      for (index_t s : n.out.sizes)
+        if (s > 1 && s <= axis_table::longest) return true;
+  return false;
 }
 } // namespace detail
 
-/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as calls do; memory is allocated (`std::bad_alloc`) only when a
-/// thread needs more than ever before, and is kept until it ends.
-class scratch_block {
-public:
-  explicit scratch_block(std::size_t bytes) {
-    bytes = (bytes + 63) / 64 * 64;
-    detail::scratch_chunks& all = detail::this_thread_scratch;
-    if (!all.top || all.top->room - all.top->used < bytes) [[unlikely]]
-      detail::grow_scratch(bytes);
-    chunk_ = all.top, begin_ = chunk_->used;
-    chunk_->used += bytes;
-  }
-  ~scratch_block() {
-    chunk_->used = begin_;
-    if (begin_ == 0 && (chunk_->below || detail::this_thread_scratch.top != chunk_ || detail::this_thread_scratch.ended)) [[unlikely]]
-      tidy();
-  }
-  scratch_block(scratch_block const&) = delete;
-  scratch_block& operator=(scratch_block const&) = delete;
-  std::byte* data() const { return chunk_->data() + begin_; }
+/// Unrolls the short axes that begin in constants (`axis_table`): each index becomes a value of its own, which is computed beside those of the other indices in one loop, and folds where
+/// the constants, such as unit vectors, are 0 and 1. Results are put together by `cat`, which planning writes in place. Of optimized graphs; one visit per node and index. A template, so
+/// that units which do not fuse know nothing of `cat`.
+template <class Cat = cat_t, class Expand = expand_t>
+constexpr void unroll_axes(graph& g) {
+  if (!detail::may_unroll(g)) return;
+  detail::axis_table const axes(g);
+  bool any = false;
+  for (std::size_t n = 0; n < g.nodes.size() && !any; ++n) any = axes.live[n] && axes.any_unrolled(static_cast<int>(n));
+  if (!any) return;
+  graph const unrolled = detail::axis_unroller(axes, &handle<Cat>, &handle<Expand>).run();
+  g = optimize(unrolled);
+}
 
-private:
-  /// Frees what is empty below the newest chunk.
-  VARVE_COLD static void tidy() {
-    detail::scratch_chunks& all = detail::this_thread_scratch;
-    for (detail::scratch_chunk** at = &all.top->below; *at;) {
-      detail::scratch_chunk* const c = *at;
-      if (c->used == 0) *at = c->below, detail::scratch_chunk::free(c);
-      else at = &c->below;
+} // namespace varve
+
+// ---- varve/graph/prepare.hpp
+namespace varve {
+
+/// All passes between tracing and planning, for graphs that become code of their own: optimized, slices joined, short axes of unit vectors unrolled. A template for the sake of units
+/// that do not fuse.
+template <class Cat = cat_t>
+constexpr graph prepare(graph const& traced) {
+  graph g = optimize(traced);
+  join_slices<Cat>(g);
+  unroll_axes<Cat>(g);
+  return g;
+}
+
+} // namespace varve
+
+// ---- varve/graph/schedule.hpp
+/// @file
+/// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many values are alive at once, and how many of them leave the registers.
+namespace varve::loop {
+
+/// Registers that hold values, those aside that operators of many instructions need for themselves.
+inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 10;
+
+namespace detail {
+/// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first
+/// the one that needs most registers. A value is left as soon as it is there.
+struct scheduler {
+  program& p;
+  body const& b;
+  list<int> order{}, position{}; // old numbers; the new number of a step
+  list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
+  struct entry {
+    op_handle const* op;
+    bool is_long;
+  };
+  list<entry> seen{};
+
+  constexpr bool is_long(op_handle const* op) {
+    for (entry const& e : seen)
+      if (e.op == op) return e.is_long;
+    seen.push_back({op, identify(*op) == known::pointwise});
+    return seen.back().is_long;
+  }
+
+  /// Calls `f(slot&)` for all operands of a step.
+  template <class F>
+  static constexpr void operands(program& p, step& s, F f) {
+    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma;
+    int* const slots = p.slots.data() + s.args;
+    for (int k = 0; k < s.count; ++k) f(listed ? slots[k] : s.in[k]);
+    for (int k = 0; listed && k < s.count && k < 3; ++k) s.in[k] = slots[k];
+  }
+  constexpr step& at(int k) { return p.steps[b.step_first + k]; }
+  /// The most values that are alive at once in the order of the graph, where sinks come last.
+  constexpr int most_alive() {
+    list<int> last(static_cast<std::size_t>(b.step_count), -1);
+    for (int k = 0; k < b.step_count; ++k)
+      if (at(k).kind != step_kind::none)
+        operands(p, at(k), [&](int& a) {
+          if (a >= 0) last[a] = k;
+        });
+    for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
+      if (p.sinks[s].a >= 0) last[p.sinks[s].a] = b.step_count;
+      if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = b.step_count;
     }
-    if (all.ended && all.top->used == 0) {
-      detail::scratch_chunk* const last = all.top;
-      all.top = last->below;
-      detail::scratch_chunk::free(last);
+    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, 0);
+    int alive = 0, most = 0;
+    for (int k = 0; k < b.step_count; ++k) {
+      if (last[k] >= 0) ++alive, ++ending[last[k]];
+      most = alive > most ? alive : most;
+      alive -= ending[k];
+    }
+    return most;
+  }
+  /// Registers that a step needs with all it is made of, were nothing of that used twice.
+  constexpr void count_needs() {
+    need.assign(static_cast<std::size_t>(b.step_count), 1);
+    for (int k = 0; k < b.step_count; ++k) {
+      if (at(k).kind == step_kind::none) continue;
+      int most = 0, second = 0, alive = 0;
+      operands(p, at(k), [&](int& a) {
+        if (a < 0) return;
+        int const n = need[a];
+        ++alive;
+        if (n > most) second = most, most = n;
+        else if (n > second) second = n;
+      });
+      int const own = most == second ? most + 1 : most;
+      need[k] = own > alive ? own : alive;
     }
   }
-  detail::scratch_chunk* chunk_;
-  std::size_t begin_;
+  constexpr void leave(int k) {
+    for (int s = first_sink[k]; s >= 0;) {
+      int const other = next_sink[s];
+      if (--waits[s / 2] == 0) order.push_back(~(s / 2));
+      s = other;
+    }
+  }
+  constexpr void visit(int from) {
+    int* const place = position.data();
+    pending.push_back(from);
+    while (!pending.empty()) {
+      int const k = pending.back();
+      if (k < 0) { // its operands are there
+        pending.pop_back();
+        if (place[~k] >= 0) continue;
+        place[~k] = static_cast<int>(order.size());
+        order.push_back(~k);
+        leave(~k);
+        continue;
+      }
+      if (place[k] >= 0) {
+        pending.pop_back();
+        continue;
+      }
+      pending.back() = ~k;
+      std::size_t const first = pending.size();
+      operands(p, at(k), [&](int& a) {
+        if (a >= 0 && place[a] < 0) pending.push_back(a);
+      });
+      for (std::size_t q = first + 1; q < pending.size(); ++q) // the greatest need last: it comes first
+        for (std::size_t r = q; r > first && need[pending[r]] < need[pending[r - 1]]; --r) std::swap(pending[r], pending[r - 1]);
+    }
+  }
+  /// Appends the steps of the body in their new order; how many.
+  constexpr int run(list<step>& to) {
+    count_needs();
+    position.assign(static_cast<std::size_t>(b.step_count), -1), first_sink.assign(static_cast<std::size_t>(b.step_count), -1);
+    next_sink.assign(static_cast<std::size_t>(2 * b.sink_count), -1), waits.assign(static_cast<std::size_t>(b.sink_count), 0);
+    for (int s = b.sink_count - 1; s >= 0; --s)
+      for (int e = 1; e >= 0; --e) {
+        sink const& x = p.sinks[b.sink_first + s];
+        int const a = e == 0 ? x.a : x.product ? x.b : -1;
+        if (a < 0) continue;
+        next_sink[2 * s + e] = first_sink[a], first_sink[a] = 2 * s + e;
+        ++waits[s];
+      }
+    for (int k = 0; k < b.step_count; ++k)
+      if (at(k).kind == step_kind::op && is_long(at(k).op)) visit(k);
+    for (int s = 0; s < b.sink_count; ++s) {
+      sink const& x = p.sinks[b.sink_first + s];
+      if (x.a < 0 && !(x.product && x.b >= 0)) order.push_back(~s);
+      if (x.a >= 0) visit(x.a);
+      if (x.product && x.b >= 0) visit(x.b);
+    }
+    for (int k : order) {
+      if (k < 0) {
+        step s = blank_step;
+        s.kind = step_kind::leave, s.slot = ~k;
+        to.push_back(s);
+        continue;
+      }
+      step s = at(k);
+      operands(p, s, [&](int& a) {
+        if (a >= 0) a = position[a];
+      });
+      s.slot = position[k];
+      to.push_back(s);
+    }
+    for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
+      sink& x = p.sinks[s];
+      if (x.a >= 0) x.a = position[x.a];
+      if (x.product && x.b >= 0) x.b = position[x.b];
+    }
+    return static_cast<int>(order.size());
+  }
 };
+} // namespace detail
+
+/// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another order would take from them.
+constexpr bool runs_in_pairs(body const& b) {
+  return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * static_cast<index_t>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+}
+
+/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.
+constexpr void schedule(program& p, int room = registers) {
+  list<step> all;
+  all.reserve(p.steps.size() + p.sinks.size());
+  for (body& b : p.bodies) {
+    int const fixed = static_cast<int>(all.size());
+    for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
+    int const first = static_cast<int>(all.size());
+    bool whole = b.step_count <= whole_body && b.sink_count <= 128;
+    for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
+    detail::scheduler order{p, b};
+    if (whole && !runs_in_pairs(b) && order.most_alive() > room) {
+      b.step_count = order.run(all);
+      b.ordered = true;
+    } else {
+      for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
+    }
+    b.fixed_first = fixed, b.step_first = first;
+  }
+  p.steps = all;
+}
 
 } // namespace varve::loop
 
@@ -21635,8 +23035,7 @@ template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
     graph const traced = Make{}();
-    graph g = optimize(traced);
-    join_slices(g);
+    graph const g = prepare(traced);
     return function_of(g, R);
   }
 };
@@ -21646,8 +23045,7 @@ struct region_of<Make, R> {
   static constexpr int symbols = Make::symbols;
   static constexpr graph at(int point) {
     graph const traced = Make::at(point);
-    graph g = optimize(traced);
-    join_slices(g);
+    graph const g = prepare(traced);
     return function_of(g, R);
   }
 };
@@ -21688,6 +23086,13 @@ template <class P, int Slot>
 VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
   constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
+}
+/// Whether a step is little enough to be written twice.
+template <class P>
+constexpr bool is_short() {
+  for (std::size_t k = 0; k < P::value.used.stages; ++k)
+    if (P::value.stages[k].kind != stage_kind::loops) return false;
+  return P::value.used.steps <= 256;
 }
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
@@ -21735,6 +23140,11 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
     }
     if (k % 2) std::swap(here, there);
   } else {
+    if constexpr (is_short<sub>())
+      for (; k + 1 < n; k += 2) { // for the same reason
+        step(here, there, k);
+        step(there, here, k + 1);
+      }
     for (; k < n; ++k) {
       step(here, there, k);
       std::swap(here, there);
@@ -21836,10 +23246,9 @@ struct built {
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
     } else {
-      graph better = optimize(traced);
-      join_slices(better);
+      graph const better = prepare(traced);
       p = plan(better);
-      cut_long_bodies(p);
+      schedule(p), cut_long_bodies(p);
     }
     return static_program<S>(p);
   }
@@ -21857,11 +23266,10 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
-    graph better[] = {optimize(traced[0]), optimize(traced[1])};
-    join_slices(better[0]), join_slices(better[1]);
+    graph const better[] = {prepare(traced[0]), prepare(traced[1])};
     if (better[0].nodes.size() != better[1].nodes.size()) return {program{}, sizes, guards, 0, sized_problem::structure};
     program p = plan(better[0], true), q = plan(better[1], true);
-    cut_long_bodies(p), cut_long_bodies(q);
+    schedule(p), schedule(q), cut_long_bodies(p), cut_long_bodies(q);
     detail::program_reader reader{p, q, sizes};
     bool const same = reader.run();
     if (same) detail::guards_of(better[0], better[1], p.asked, q.asked, sizes, guards);
@@ -22216,6 +23624,8 @@ VARVE_COLD inline std::string text_of(tensor_role const& r) { return std::string
 [[noreturn]] VARVE_COLD inline void refuse_overlap(tensor_role const& r, char const* kind, int number) {
   throw value_error((text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
 }
+/// The tensor whose memory is meant: of a value left behind by a transform what it holds (FS-10).
+VARVE_INLINE tensor const& plain_tensor(tensor const& t) { return t.defined() && t.is_wrapped() ? varve::detail::left_in(this_thread_state.transforms.top, t) : t; }
 /// Checks what a tensor must be before its memory is touched.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) ||
@@ -22250,7 +23660,8 @@ struct checked_argument {
   static constexpr meta expected = S::info();
   static constexpr tensor_role role{"argument", K, expected};
 
-  explicit checked_argument(tensor const& t) {
+  explicit checked_argument(tensor const& given) {
+    tensor const& t = plain_tensor(given);
     check_tensor(role, t);
     if (!t.is_contiguous()) [[unlikely]]
       copy_ = in_row_major_order(static_cast<element const*>(t.raw()), t.sizes(), t.strides());
@@ -22324,7 +23735,7 @@ private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, auto const& in) const {
     memory_range taken[sizeof...(K) + 1]{};
-    ((taken[K] = check_target(result_role<P, static_cast<int>(K)>, std::get<K>(out), in, taken)), ...);
+    ((taken[K] = check_target(result_role<P, static_cast<int>(K)>, plain_tensor(std::get<K>(out)), in, taken)), ...);
     run_checked<P>(in, std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
   }
@@ -22344,7 +23755,7 @@ struct fused_for {
 
   /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any. Results are fresh tensors,
   /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
-  /// `transform_error` for values seen through a transform, `autograd_error` for those that require grad while it is enabled.
+  /// `transform_error` for values seen through a transform that is at work, `autograd_error` for those that require grad while it is enabled.
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
@@ -22387,6 +23798,73 @@ template <auto First, auto... Rest, class F, class How>
 constexpr auto fuse(F const&, How) {
   static_assert(loop::fixed_specs<First, Rest...>, "varve: fuse: table_driven: the sizes of a spec must be numbers; leave table_driven out for symbolic ones");
   if constexpr (loop::fixed_specs<First, Rest...>) return fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>{};
+}
+
+} // namespace varve
+
+// ---- varve/graph/inline_calls.hpp
+namespace varve {
+
+namespace detail {
+class call_inliner {
+public:
+  constexpr explicit call_inliner(graph const& g) : w_(g), g_(g) {}
+  constexpr graph run() {
+    return w_.run([&](int n) { return each(n); }, [&] { drawn_ = {}; });
+  }
+
+private:
+  constexpr node const& old(int n) const { return g_.nodes[static_cast<std::size_t>(n)]; }
+  constexpr int& now(int n) { return w_.now[static_cast<std::size_t>(n)]; }
+  constexpr int each(int n) {
+    node const& nd = old(n);
+    if (nd.op->is_call) return call(nd);
+    if (nd.op == &getitem_handle)
+      if (node const& of = old(g_.edges[static_cast<std::size_t>(nd.first)]); of.op->is_call) return now(result(of, static_cast<int>(nd.at[0][0])));
+    return w_.copy(nd);
+  }
+  constexpr int result(node const& call, int k) const {
+    return g_.results[static_cast<std::size_t>(g_.regions[static_cast<std::size_t>(call.regions_first)].result_first + k)];
+  }
+  constexpr int call(node const& nd) {
+    region const& f = g_.regions[static_cast<std::size_t>(nd.regions_first)];
+    int const state = w_.operand(nd, 0);
+    std::size_t seen = 0; // of what was drawn from that state
+    for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+      if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
+      else if (old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
+      else now(n) = each(n);
+    }
+    return now(result(nd, 0));
+  }
+  /// The next number drawn from a state of the generator: the same in every call that begins there.
+  constexpr int drawn(int n, int state, std::size_t& seen) {
+    for (; seen < drawn_.size(); seen += 2)
+      if (drawn_[seen] == state) {
+        seen += 2;
+        return drawn_[seen - 1];
+      }
+    int const made = w_.copy(old(n));
+    drawn_.push_back(state), drawn_.push_back(made);
+    seen = drawn_.size();
+    return made;
+  }
+
+  rewriter w_;
+  graph const& g_;
+  list<int> drawn_{}; // pairs of a state and what was drawn from it
+};
+} // namespace detail
+
+/// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`: checkpoints). Random numbers that two of them draw from one state of the
+/// generator are drawn once. The functions stay in the graph, unused. Linear in the nodes.
+constexpr graph inline_calls(graph const& g) {
+  for (node const& n : g)
+    if (n.op->is_call) {
+      detail::call_inliner i(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
+      return i.run();
+    }
+  return g;
 }
 
 } // namespace varve
@@ -22503,9 +23981,10 @@ public:
     std::vector<void*> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
-      loop::check_tensor({"argument", k, arguments()[k]}, x[k]);
-      if (!x[k].is_contiguous()) kept.push_back(detail::contiguous_copy(x[k]));
-      in.push_back((x[k].is_contiguous() ? x[k] : kept[kept.size() - 1]).raw());
+      tensor const& t = loop::plain_tensor(x[k]);
+      loop::check_tensor({"argument", k, arguments()[k]}, t);
+      if (!t.is_contiguous()) kept.push_back(detail::contiguous_copy(t));
+      in.push_back((t.is_contiguous() ? t : kept[kept.size() - 1]).raw());
     }
     for (meta const& m : results()) {
       y.push_back(T::empty(m.sizes, m.type));
@@ -22520,7 +23999,7 @@ private:
 };
 
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y = run(boxed_args(x))[0];`. The same optimization and plan as of
-/// functions that the compiler fuses; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
+/// functions that the compiler fuses; what checkpoints compute is kept or not as the plan has it; its loops run in blocks that stay in the first cache, elementwise operators by the kernels of tensors. Products of sums may be rounded once
 /// where operator by operator they are rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not asked.
 /// Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for operators that tensors do not know.
 template <class G>
@@ -22529,7 +24008,8 @@ fused_graph fuse(G const& g) {
   for (node const& n : g)
     for (index_t d : n.out.sizes)
       if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const pure = functionalize(g);
+  G const flat = inline_calls(g);
+  G const pure = functionalize(flat);
   G const typed = as_traced<>(pure);
   G const better = optimize(typed);
   return fused_graph(loop::prepare<>(better));
@@ -22558,26 +24038,7 @@ public:
   template <class... X>
     requires(std::is_same_v<X, tensor> && ...)
   auto operator()(X const&... x) const {
-    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
-    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    std::shared_ptr<version const> v = find(x...);
-    if (!v) {
-      std::optional<Y> traced;
-      v = trace(traced, x...);
-      if (!v->written.empty()) return *traced; // the trace has written already
-    }
-    for (auto const& t : v->captured)
-      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    boxed_args in(x...);
-    for (auto const& t : v->captured) in.push_back(t);
-    for (int at : v->written) // the trace took them for apart, and for row-major
-      for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...));
-    boxed_args const y = v->run(in);
-    int k = y.size() - static_cast<int>(v->written.size());
-    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
-    k = 0;
-    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+    return this_thread_state.quiet() ? call(loop::plain_tensor(x)...) : call(x...);
   }
   /// Traces and plans for these arguments, without writing into them. What the function captures it may not write into here (`value_error`): the trace does it.
   template <class... X>
@@ -22606,6 +24067,29 @@ private:
     std::vector<std::shared_ptr<version const>> all;
   };
 
+  template <class... X>
+  auto call(X const&... x) const {
+    using Y = decltype(detail::call_with(f_, std::tuple<X const&...>(x...)));
+    if (!this_thread_state.quiet() || !(detail::runs_plainly(x) && ...)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    std::shared_ptr<version const> v = find(x...);
+    if (!v) {
+      std::optional<Y> traced;
+      v = trace(traced, x...);
+      if (!v->written.empty()) return *traced; // the trace has written already
+    }
+    for (auto const& t : v->captured)
+      if (!detail::runs_plainly(t)) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args in(x...);
+    for (auto const& t : v->captured) in.push_back(t);
+    for (int at : v->written) // the trace took them for apart, and for row-major
+      for (int k = 0; k < in.size(); ++k)
+        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return detail::call_with(f_, std::tuple<X const&...>(x...));
+    boxed_args const y = v->run(in);
+    int k = y.size() - static_cast<int>(v->written.size());
+    for (int at : v->written) copy_(in[at], static_cast<dependent<tensor, F> const&>(y[k++]));
+    k = 0;
+    return tree_map([&](auto const&) -> tensor { return y[k++]; }, *static_cast<Y const*>(v->results.get()));
+  }
   template <class... X>
   static bool fits(version const& v, X const&... x) {
     if (v.arguments.size() != sizeof...(X)) return false;
@@ -22814,7 +24298,8 @@ struct sized_argument {
   static constexpr meta expected = S::info();
   static constexpr tensor_role role{"argument", K, expected};
 
-  sized_argument(bound_symbols<Names>& symbols, tensor const& t) : sizes_(t.defined() ? t.sizes() : dims{}) {
+  sized_argument(bound_symbols<Names>& symbols, tensor const& given) : sizes_(given.defined() ? given.sizes() : dims{}) {
+    tensor const& t = plain_tensor(given);
     bool const fits = symbols.template fit<sized_argument>(K, sizes_);
     tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
     if (!t.defined() || !fits || t.dtype() != expected.type) [[unlikely]]
@@ -22918,6 +24403,7 @@ VARVE_COLD std::string text_of_term(Names const& names, int k) {
   std::string s = text_of_size(names.names[t.symbol]);
   if (t.inner >= 0) s += " * (" + text_of_term<P>(names, t.inner) + ")";
   else if (t.scale != 1) s = std::to_string(t.scale) + " * " + s;
+  if (t.plus >= 0) s += " + " + text_of_term<P>(names, t.plus);
   return t.constant ? s + (t.constant < 0 ? " - " : " + ") + std::to_string(t.constant < 0 ? -t.constant : t.constant) : s;
 }
 /// Refuses sizes for which the plan does not hold.
@@ -22960,7 +24446,7 @@ private:
   template <std::size_t... K>
   void write(std::index_sequence<K...>, Call const& call) const {
     memory_range taken[sizeof...(K) + 1]{};
-    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))}, std::get<K>(out), call.all, taken)), ...);
+    ((taken[K] = check_target({"result", static_cast<int>(K), call.result(static_cast<int>(K))}, plain_tensor(std::get<K>(out)), call.all, taken)), ...);
     call.run(std::get<K>(out).raw()...);
     (std::get<K>(out).bump_version(), ...);
   }
@@ -22972,7 +24458,7 @@ constexpr bool same_plans() {
   constexpr sized_problem p = P::value.problem;
   static_assert(p != sized_problem::value, "varve: fuse: a symbolic size became a number of the function; use mean, or pass the count as an argument");
   static_assert(p != sized_problem::structure, "varve: fuse: what the function does depends on a symbolic size; use one that does not branch on sizes, or a spec of numbers");
-  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products and constants; give one of the symbols a number in the specs");
+  static_assert(p != sized_problem::size, "varve: fuse: a size is neither a number nor made of symbols by products, constants and sums of two; give one of the symbols a number in the specs");
   static_assert(p != sized_problem::many, "varve: fuse: too many different sizes; fuse the parts of the function one by one");
   return p == sized_problem::none;
 }
@@ -23213,6 +24699,129 @@ VARVE_COLD inline std::string to_dot(graph_view const& g) {
   std::string s = "digraph varve {\n  node [shape=plaintext];\n";
   if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");
   return s + "}\n";
+}
+
+} // namespace varve
+
+// ---- varve/dispatch/schema_of.hpp
+/// @file
+/// Schemas of calls whose operator has none that fits all of them: made from values that are, or could be, its arguments (HO-18).
+namespace varve {
+
+namespace detail {
+template <class V>
+concept list_of_values = is_tree_node<V> || std::is_same_v<V, boxed_args>;
+template <class V>
+concept graph_like = std::is_same_v<V, boxed_function> || requires(V const& v) { v.nodes, v.edges, v.regions; };
+
+/// The kind of one value, as schemas write it.
+template <class V>
+std::string kind_of(V const& v) {
+  if constexpr (std::is_same_v<V, bool>) return "bool";
+  else if constexpr (std::is_integral_v<V>) return is_symbol(static_cast<index_t>(v)) ? "SymInt" : "int";
+  else if constexpr (std::is_floating_point_v<V>) return "float";
+  else if constexpr (std::is_convertible_v<V const&, std::string_view>) return "str";
+  else if constexpr (value<V>) return "Tensor";
+  else {
+    static_assert(graph_like<V>, "varve: example_of: a value of this type has no place in a schema; hand over a function as a boxed_function, and each member of a structure by itself");
+    return "GraphModule";
+  }
+}
+/// The one kind that all values of a list have.
+class kind_of_list {
+public:
+  void operator()(auto const& v) {
+    std::string const k = kind_of(v);
+    if (count_++ == 0) kind_ = k;
+    else if (k != kind_) throw value_error(("varve: example_of: a list of " + kind_ + " and " + k + " has no kind of its own; give each value a name and a place by itself").c_str());
+  }
+  std::string text() const {
+    if (count_ == 0) throw value_error("varve: example_of: of an empty list it is not known what it would hold");
+    return kind_ + "[" + std::to_string(count_) + "]";
+  }
+
+private:
+  std::string kind_;
+  int count_ = 0;
+};
+inline schema_argument argument_of(std::string type, std::string name = "") {
+  schema_argument a;
+  a.type = std::move(type), a.name = std::move(name);
+  return a;
+}
+
+/// The schema of a call with so many functions, operands and results. (A template, like its siblings, only to cost nothing unless used.)
+template <class S = operator_schema>
+S schema_of_call(char const* name, hop_signature const& of, attributes const& at, int functions, int operands, int results) {
+  S s;
+  if (!of.text[0]) {
+    s.name = name;
+    for (int k = 0; k < functions; ++k) s.arguments.push_back(argument_of("GraphModule", "f" + std::to_string(k)));
+    for (int k = 0; k < operands; ++k) s.arguments.push_back(argument_of("Tensor", "x" + std::to_string(k)));
+    for (int k = 0; k < at.count; ++k) s.arguments.push_back(argument_of("int[" + std::to_string(at[k].n) + "]", "attribute" + std::to_string(k)));
+    s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
+    return s;
+  }
+  s = S::parse(std::string(name) + of.text);
+  dims const lengths = of.lengths ? of.lengths(at) : dims{};
+  int list = 0, left = operands;
+  for (auto& a : s.arguments) {
+    if (!a.is_tensor()) continue;
+    auto const open = a.type.find("[]");
+    int const n = open == a.type.npos ? 1 : list < lengths.n ? static_cast<int>(lengths[list]) : left;
+    list += open != a.type.npos;
+    if (open != a.type.npos) a.type.insert(open + 1, std::to_string(n));
+    left -= n;
+  }
+  if (left != 0) throw value_error((std::string("varve: schema_of: a call of ") + name + " with " + std::to_string(operands) + " operands does not fit its signature " + of.text).c_str());
+  if (s.results.size() == 1 && s.results[0].type == "Tensor[]") s.results.assign(static_cast<std::size_t>(results), argument_of("Tensor"));
+  return s;
+}
+} // namespace detail
+
+/// An argument or result as a schema has it, from a value that could be it: `bool`, `int`, `float`, `str`, `Tensor` (of tensors, arrays, proxies and other values), `GraphModule` (of a
+/// `boxed_function` or a graph), `SymInt` (of a symbolic size), or a list of values of one kind, as `Tensor[2]` or `int[3]`. With it schemas are put together:
+/// `operator_schema{"twice", {example_of(x, "x", true), example_of(3, "n")}, {example_of(y)}}`. `mutated`: the operator writes into it.
+/// Errors: `value_error` for lists of several kinds, and empty ones.
+template <class V>
+schema_argument example_of(V const& v, std::string name = "", bool mutated = false) {
+  schema_argument a;
+  if constexpr (detail::list_of_values<V> || std::is_same_v<V, dims>) {
+    detail::kind_of_list kinds;
+    if constexpr (detail::tuple_node<V>) {
+      std::apply([&](auto const&... e) { (kinds(e), ...); }, v);
+    } else {
+      for (auto const& e : v) kinds(e);
+    }
+    a.type = kinds.text();
+  } else {
+    a.type = detail::kind_of(v);
+  }
+  if (mutated) a.alias = name.empty() ? "a" : name, a.mutated = true;
+  a.name = std::move(name);
+  return a;
+}
+
+/// The schema of a call of a higher-order operator with operands `x` and results `y`, by the signature of the operator: `while_loop(GraphModule cond_fn, GraphModule body_fn,
+/// Tensor[2] carried_inputs, Tensor[1] additional_inputs) -> (Tensor, Tensor)`. One without a signature counts as functional: its functions, operands and attributes are listed as they
+/// come. `value_error` when the call does not fit the signature. (HO-18; `schema_of(graph, node)` of a recorded call.)
+template <class T = boxed_args>
+operator_schema schema_of(boxed_hop const& call, T const& x, T const& y) {
+  return detail::schema_of_call<>(call.name(), call.op->signature(), call.at, static_cast<int>(call.functions.size()), x.size(), y.size());
+}
+
+} // namespace varve
+
+// ---- varve/graph/schema.hpp
+namespace varve {
+
+/// The schema of a recorded call of a higher-order operator: `schema_of(g, node)`, as of the call itself. Its results are those of its function, getitem nodes name them.
+/// `value_error` for other nodes, whose operators have one schema for all calls (`op_table::schema`).
+template <class N>
+  requires std::is_same_v<N, node>
+operator_schema schema_of(graph_view const& g, N const& n) {
+  if (!n.regions_count) throw value_error((std::string("varve: schema_of: ") + n.op->name + " is no higher-order operator; ops::find(name)->schema is the schema of all its calls").c_str());
+  return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count, g.regions[n.regions_first].result_count);
 }
 
 } // namespace varve
@@ -24086,6 +25695,8 @@ namespace varve {
 struct scan_t {
   static constexpr auto op_name = "scan";
   static constexpr auto backward_name = "ScanBackward";
+  static constexpr dims lengths(attributes const& at) { return {at[0][0], at[0][1]}; }
+  static constexpr hop_signature signature{"(GraphModule combine_fn, Tensor[] init, Tensor[] xs, bool reverse, Tensor[] additional_inputs) -> Tensor[]", &lengths};
 };
 
 /// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`, `map` and, but for its gradient, `while_loop`. Operands:
@@ -24471,7 +26082,7 @@ struct boxed_loop : boxed_scan {
 template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_loop_operator() : higher_order_operator(Tag::op_name) {
+  boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
     shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
@@ -24542,7 +26153,10 @@ private:
   };
   template <class R>
   void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) { return r(*static_cast<dynamic_level*>(l.object), boxed_scan::of(c, &l), x); };
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_scan::of(c, &l), x), x);
+    };
     impl<decltype(f), layer&>(kind, f);
   }
 };
@@ -25256,6 +26870,626 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
 
 } // namespace varve
 
+// ---- varve/hop/functional_scope.hpp
+#include <algorithm>
+
+// ---- varve/interpreter/functional_memory.hpp
+/// @file
+/// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads (FN-1 to FN-8).
+namespace varve::detail {
+
+/// One step from a value to a view of it, behind the steps before: a chain from the memory that both show (FN-3, FN-4).
+struct view_step {
+  std::shared_ptr<view_step const> before;
+  op_table const* op;
+  attributes at;
+  meta of, shows;
+};
+using view_chain = std::shared_ptr<view_step const>;
+
+/// Of one `functionalize` at work: memory is numbered, so that a function of a higher-order operator is told what was there before it.
+struct functional_run {
+  std::uint64_t layer = 0;
+  std::uint64_t made = 0;
+  /// Memory made before this number is only read.
+  std::uint64_t writable_from = 0;
+  bool ended = false;
+};
+
+/// Calls operators on tensors for the inverses of views.
+template <class T>
+struct tensor_writer {
+  template <class Tag, int Facts, class... X>
+  T emit(attributes const& at, meta const&, X const&... x) const {
+    return boxed_op{registered_table<Tag, Facts>(), &at}(boxed_args(x...));
+  }
+  static meta meta_of(T const& t) { return varve::meta_of(t); }
+  static T ones(meta const& m) {
+    return [](auto const& sizes, auto type) { return varve::full(sizes, 1, type); }(m.sizes, m.type);
+  }
+};
+
+/// What aliases share (FN-2).
+template <class T>
+struct functional_memory {
+  struct update {
+    T value;
+    view_chain at;
+  };
+  std::shared_ptr<functional_run> run;
+  T base;
+  bool row_major;
+  std::uint64_t number;
+  /// Were operators recorded below when it was made, or written into?
+  bool recorded;
+  std::uint64_t generation = 0; // one for each write
+  /// Was a value with a gradient written where that is not seen: with gradients off, or through `detach`?
+  bool hidden = false;
+  bool writes_recorded = false; // were others recorded?
+  char const* returned_by = nullptr; // the function that returned it in the memory of an operand
+  std::vector<update> pending{};
+  owner_lock reading{};
+
+  functional_memory(std::shared_ptr<functional_run> r, T const& t) : run(std::move(r)), base(t), row_major(memory_layout(t).contiguous()), number(run->made++), recorded(this_thread_state.grad_mode) {}
+
+  bool is_writable() const { return number >= run->writable_from; }
+  /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was, which no value says that is made from what was written (FN-15).
+  void commit(T const& value, view_chain const& at) {
+    bool const apart = is_detached(at.get());
+    if (apart && has_derivative(value, true)) refuse_hidden("a value with a derivative is written through detach; clone what was detached first");
+    if (apart || !is_grad_enabled()) hidden = hidden || has_derivative(base, apart);
+    else writes_recorded = true;
+    pending.push_back({value, at});
+    ++generation;
+    recorded = recorded || this_thread_state.grad_mode;
+  }
+  /// Before a read whose value has the gradient that was there before.
+  void check_read(view_step const* at) const {
+    if (hidden && is_grad_enabled() && !is_detached(at))
+      refuse_hidden("a value that has a derivative is read after it was written in no_grad mode or through detach, which left its derivative as it was; read a detached value, or call functionalize around the transform");
+  }
+  /// The value with all writes, which lie behind it from now on (FN-6). A function of a higher-order operator, that may be traced apart, leaves it as it was.
+  T applied() {
+    T b = base;
+    for (update const& u : pending) b = u.at ? put_through(b, u) : u.value;
+    if (row_major && !memory_layout(b).contiguous()) b = clone(b);
+    if (is_writable()) {
+      base = b;
+      pending.clear();
+    }
+    return b;
+  }
+  /// A view of a value.
+  static T shown(T const& b, view_step const* at) {
+    return at ? boxed_op{at->op, &at->at}(boxed_args(shown(b, at->before.get()))) : b;
+  }
+
+private:
+  static bool is_detached(view_step const* at) {
+    for (; at; at = at->before.get())
+      if (at->op->handle && at->op->handle() == &handle<detach_t>) return true;
+    return false;
+  }
+  /// Has any transform below a gradient of it, or, when `tangents` count too, a tangent?
+  static bool has_derivative(tensor t, bool tangents) {
+    for (; t.is_wrapped(); t = t.current())
+      if (t.history() || (t.base().defined() && t.base().history()) || (tangents && t.extra().defined() && is_floating(t.extra().dtype()))) return true;
+    return t.requires_grad();
+  }
+  [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) { throw transform_error((std::string("varve: functionalize: ") + why).c_str()); }
+  static T put_through(T const& b, update const& u) {
+    std::vector<view_step const*> steps;
+    for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
+    std::vector<T> before{b}; // each step
+    auto const value_before = [&](std::size_t k) {
+      while (before.size() <= k) {
+        view_step const& s = *steps[before.size() - 1];
+        before.push_back(boxed_op{s.op, &s.at}(boxed_args(before.back())));
+      }
+      return before[k];
+    };
+    T v = u.value;
+    tensor_writer<T> w;
+    for (std::size_t k = steps.size(); k-- > 0;) v = put_back(w, {steps[k]->op->handle(), steps[k]->at, steps[k]->of, steps[k]->shows}, [&] { return value_before(k); }, v);
+    return v;
+  }
+};
+
+/// Takes the transforms away that see more than a given one sees: the stack as it is below that. One that is off its stack has nothing above it; one that has ended was where later ones are.
+class below_run {
+public:
+  explicit below_run(functional_run const& run) : saved_(this_thread_state.transforms.top) {
+    layer* l = saved_;
+    while (l && (run.ended ? l->id > run.layer : l->id != run.layer)) l = l->below;
+    if (l && l->id == run.layer) l = l->below;
+    else if (!run.ended) l = saved_;
+    set_top(this_thread_state.transforms, l);
+  }
+  below_run(below_run const&) = delete;
+  below_run& operator=(below_run const&) = delete;
+  ~below_run() { set_top(this_thread_state.transforms, saved_); }
+
+private:
+  layer* saved_;
+};
+
+/// One alias (FN-1): the memory that it shows, and through which views.
+template <class T>
+struct functional_alias final : seen_state {
+  std::shared_ptr<functional_memory<T>> memory;
+  view_chain at;
+  std::uint64_t generation;
+
+  functional_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l) : memory(std::move(m)), at(std::move(a)), generation(memory->generation) { shown = l; }
+  static functional_alias& of(tensor const& t) { return *static_cast<functional_alias*>(t.state()); }
+
+  /// Regenerated by replaying its views when something was written since (FN-6, FN-7); nothing is done otherwise (FN-10).
+  /// Threads that read what a run left behind do it one after the other.
+  tensor current(tensor const& t) override {
+    owner_lock::held const one(memory->reading);
+    memory->check_read(at.get());
+    if (generation == memory->generation) return t.inner();
+    below_run const lower(*memory->run);
+    set_grad_enabled const as_written(memory->recorded);
+    T const now = functional_memory<T>::shown(memory->applied(), at.get());
+    if (!memory->is_writable()) return now;
+    generation = memory->generation;
+    t.set_inner(now);
+    return now;
+  }
+  void detach_(tensor const& t) override {
+    if (at) refuse::argument_is_invalid("detach_", "a view cannot be detached in place; use detach");
+    if (!memory->is_writable()) throw transform_error("varve: functionalize: detach_: the function of a higher-order operator detaches what it captures; use detach");
+    set_grad_enabled const off(false);
+    T const now = current(t);
+    below_run const lower(*memory->run);
+    memory->base = detach(now);
+    memory->hidden = false;
+    t.set_inner(memory->base);
+  }
+};
+
+} // namespace varve::detail
+
+// ---- varve/interpreter/functionalize.hpp
+namespace varve {
+
+/// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and becomes what that memory holds, and views are made anew when they are
+/// read after it. Below, no operator writes (FN-1 to FN-13). Of static values there is nothing to take out: they have no in-place operators, and traces lose theirs when they are finished.
+template <class T>
+struct functionalize_interpreter : dynamic_level {
+  static constexpr char const* kind = "functionalize";
+  static constexpr dispatch_key_set keys = transform_keys(transform_type::functionalize);
+  std::shared_ptr<detail::functional_run> run = std::make_shared<detail::functional_run>();
+
+  using memory = detail::functional_memory<T>;
+  using alias = detail::functional_alias<T>;
+
+  tensor process(boxed_op const& op, boxed_args const& x) const {
+    bool const looks = op.table->handle && detail::is_invertible_view(op.table->handle()); // a view is read when its elements are
+    auto const opened = [&] {
+      set_grad_enabled const as_read(this_thread_state.grad_mode && !looks);
+      return open_functional(x);
+    };
+    boxed_args const plain = opened();
+    return close_functional(op, op(plain), x, plain);
+  }
+
+  /// What values hold, up to date.
+  boxed_args open_functional(boxed_args const& x) const {
+    boxed_args r;
+    for (auto const& t : x) r.push_back(mine(t) ? t.current() : t);
+    return r;
+  }
+  /// A value with memory of its own.
+  tensor wrap(T const& y) const {
+    run->layer = self->id;
+    return seen(y, std::make_shared<memory>(run, y), nullptr, detail::memory_layout(y), {});
+  }
+  boxed_args wrap(boxed_args const& y) const {
+    return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);
+  }
+  /// What a function returned: a view of an operand is not to be written into, since how to put it back is not known.
+  tensor wrap_result(char const* who, T const& y, boxed_args const& plain) const {
+    tensor const r = wrap(y);
+    for (auto const& t : plain)
+      if (t.defined() && y.shares_storage(t)) alias::of(r).memory->returned_by = who;
+    return r;
+  }
+  /// A result is the operand that it is, or shows the memory of one, or has its own. What lies in the memory of captured tensors is left there.
+  tensor close_functional(boxed_op const& op, T const& y, boxed_args const& x, boxed_args const& plain) const {
+    if (!y.defined()) return y;
+    for (int k = 0; k < x.size(); ++k)
+      if (y.is(plain[k])) return x[k];
+    if (op.table->kind == op_kind::view && mine(x[0])) return view(op, y, x[0], plain[0]);
+    for (int k = 0; k < x.size(); ++k) {
+      if (!x[k].defined() || !y.shares_storage(plain[k])) continue;
+      if (!mine(x[k])) return y;
+      alias const& of = alias::of(x[k]);
+      if (!(meta_of(plain[k]) == meta_of(y))) refuse_alias(op);
+      return seen(y, of.memory, of.at, of.shown, x[k]);
+    }
+    return wrap(y);
+  }
+
+  /// An in-place operator: the functional one, whose result is committed to the memory (FN-5).
+  friend tensor write_at(functionalize_interpreter const& in, boxed_op const& op, boxed_args const& x) {
+    bool any = false;
+    for (auto const& t : x) any = any || in.mine(t);
+    if (!any) return op(x), x[0];
+    detail::check_write_at_level(*in.self, op, x);
+    alias& of = alias::of(x[0]);
+    in.check_writable(op, of);
+    boxed_args const plain = in.open_functional(x);
+    T const y = in.written(op, plain, of.shown.strides);
+    of.memory->commit(y, of.at);
+    x[0].bump_version();
+    return x[0];
+  }
+  /// A write of a function, seen as one: the value that an operand has behind it.
+  void replace(char const* who, tensor const& x, T const& y) const {
+    alias& of = alias::of(x);
+    if (!of.memory->is_writable()) refuse_write_of_capture(who);
+    of.memory->commit(y, of.at);
+    x.bump_version();
+  }
+  /// Was a value, or one that shares its memory, written into since it was made?
+  static bool is_written(tensor const& t) { return alias::of(t).memory->generation != 0; }
+
+  /// Did autograd see any of that?
+  static bool writes_recorded(tensor const& t) { return alias::of(t).memory->writes_recorded; }
+
+  /// While a function of a higher-order operator runs, what was there before it is only read.
+  class inner_function {
+  public:
+    explicit inner_function(functionalize_interpreter const& in) : run_(*in.run), before_(run_.writable_from) { run_.writable_from = run_.made; }
+    inner_function(inner_function const&) = delete;
+    inner_function& operator=(inner_function const&) = delete;
+    ~inner_function() { run_.writable_from = before_; }
+
+  private:
+    detail::functional_run& run_;
+    std::uint64_t before_;
+  };
+
+private:
+  tensor seen(T const& y, std::shared_ptr<memory> m, detail::view_chain at, layout const& shown, tensor const& shares_with) const {
+    tensor r = tensor::wrap(y, self->id, self->level, {}, {}, y.sizes());
+    r.set_state(new alias(std::move(m), std::move(at), shown), shares_with);
+    return r;
+  }
+  /// What strides cannot say of the memory that the program sees, however it lies by now, is a copy.
+  tensor view(boxed_op const& op, T const& y, tensor const& x, tensor const& plain) const {
+    alias const& of = alias::of(x);
+    tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false), shown = op.table->meta(*op.at, boxed_args(shadow));
+    if (!shown.shares_storage(shadow)) return of.memory->check_read(of.at.get()), wrap(y.shares_storage(plain) ? T(clone(y)) : y);
+    return seen(y, of.memory, std::make_shared<detail::view_step const>(detail::view_step{of.at, op.table, *op.at, meta_of(plain), meta_of(y)}), shown.where(), x);
+  }
+  void check_writable(boxed_op const& op, alias const& of) const {
+    if (!of.memory->is_writable()) refuse_write_of_capture(op.name());
+    if (char const* const who = of.memory->returned_by)
+      throw transform_error((std::string("varve: functionalize: ") + op.name() + " writes into a view of an operand that " + who + " returned; clone it there").c_str());
+    for (detail::view_step const* s = of.at.get(); s; s = s->before.get())
+      if (!detail::is_invertible_view(s->op->handle()))
+        throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into a view made by " + s->op->name + ", whose inverse is not known; clone it first").c_str());
+  }
+  /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
+  T written(boxed_op const& op, boxed_args const& x, dims const& strides) const {
+    T const& into = x[0];
+    op_table const* const f = op.table->functional;
+    bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
+    if (!copies && !f) throw missing_rule((std::string("varve: functionalize: ") + op.name() + " writes into its operand and has no functional form; say `using functional = ...` in its rules").c_str());
+    meta in[saved_values::most];
+    for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
+    meta const m = copies ? meta{dtype::bool_, x[1].sizes(), false} : f->handle()->shape(*op.at, in, x.size());
+    detail::check_in_place(op.name(), into, strides, m.sizes, m.type);
+    T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
+    bool fresh = !copies;
+    if (y.dtype() != into.dtype()) y = to(y, into.dtype()), fresh = true;
+    if (!(y.sizes() == into.sizes())) y = expand(y, into.sizes()), fresh = false;
+    return fresh ? y : T(clone(y));
+  }
+  [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
+    throw transform_error((std::string("varve: functionalize: ") + who + ": the function of a higher-order operator writes into what it captures; pass it as an operand and return the new value").c_str());
+  }
+  [[noreturn]] VARVE_COLD static void refuse_alias(boxed_op const& op) {
+    throw transform_error((std::string("varve: functionalize: ") + op.name() + " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse is not known (FN-25)").c_str());
+  }
+};
+
+} // namespace varve
+
+// ---- varve/hop/functional_scope.hpp
+/// @file
+/// A run of `functionalize` on tensors, and what it does with higher-order operators.
+namespace varve::detail {
+
+/// Runs a function at a level of `functionalize`: it may write into what it makes, and into nothing else (MA-7).
+template <class On = void>
+struct boxed_functional_fn {
+  using level = functionalize_interpreter<dependent<tensor, On>>;
+  layer* self;
+  boxed_function f;
+  char const* who;
+  static level const& level_of(layer const& l) { return static_cast<level const&>(*static_cast<dynamic_level*>(l.object)); }
+  template <class P>
+  P operator()(P const& x) const {
+    reentered const on(this_thread_state.transforms, *self);
+    level const& in = level_of(*self);
+    typename level::inner_function const apart(in);
+    P const closed = in.wrap(x), y = f(closed);
+    for (auto const& t : closed)
+      if (t.defined() && in.is_written(t))
+        throw transform_error((std::string("varve: ") + who + ": the function writes into one of its operands, or a view of it; return the new value instead").c_str());
+    lowered const off;
+    return in.open_functional(y);
+  }
+};
+/// A call under `functionalize` (HO-14): the same one level below, of functions none of which writes.
+template <class On = void>
+boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
+  auto const& in = boxed_functional_fn<On>::level_of(l);
+  std::vector<boxed_function> functions;
+  for (auto const& f : call.functions) functions.push_back(boxed_functional_fn<On>{&l, f, call.name()});
+  lowered const off;
+  return in.wrap(call.with(std::move(functions))(in.open_functional(x)));
+}
+/// ... and with a custom function: defined in functional_function.hpp.
+template <class On>
+boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
+
+/// One run of `functionalize` on tensors.
+template <class On = void>
+class dynamic_functional_scope {
+  using T = dependent<tensor, On>;
+
+public:
+  dynamic_functional_scope() : layer_(this_thread_state.transforms) {
+    layer_.records = true;
+    layer_.process_hop = &functionalized_call<On>;
+    layer_.process_custom = &functionalized_custom<On>;
+  }
+  dynamic_functional_scope(dynamic_functional_scope const&) = delete;
+  dynamic_functional_scope& operator=(dynamic_functional_scope const&) = delete;
+  ~dynamic_functional_scope() { level().run->ended = true; }
+  functionalize_interpreter<T> const& level() const { return layer_.interpreter; }
+
+  /// An argument: the same object given twice is one.
+  T argument(T const& x) {
+    for (auto const& [original, seen] : arguments_)
+      if (original.is(x)) return seen;
+    arguments_.push_back({x, level().wrap(x)});
+    return arguments_.back().second;
+  }
+  template <class Body>
+  auto run(Body const& body) {
+    pushed const on(this_thread_state.transforms, layer_);
+    return body();
+  }
+  T result(T const& y) const { return level().mine(y) ? y.current() : y; }
+  /// What the function wrote into its arguments is written there, once (FN-39), when it is known that all of it can be; unseen by autograd where all that the function wrote was (FN-15).
+  void write_back() const {
+    struct write {
+      T into, value;
+      bool recorded;
+    };
+    std::vector<write> all;
+    for (auto const& [x, seen] : arguments_) {
+      if (!level().is_written(seen)) continue;
+      for (auto const& [other, _] : arguments_)
+        if (!other.is(x) && other.shares_storage(x))
+          throw transform_error("varve: functionalize: the function writes into an argument that shares memory with another one; pass one of them, and make views of it inside");
+      bool const recorded = level().writes_recorded(seen);
+      set_grad_enabled const as_written(recorded && this_thread_state.grad_mode);
+      all.push_back({x, seen.current(), recorded});
+    }
+    for (write const& w : all)
+      if (all.size() > 1) check_write_back(w.into, w.value, w.recorded);
+    for (write const& w : all) {
+      set_grad_enabled const as_written(w.recorded && this_thread_state.grad_mode);
+      copy_(w.into, w.value);
+    }
+  }
+
+private:
+  /// Refuses what a transform below, or autograd, would refuse to write.
+  static void check_write_back(tensor x, tensor y, bool recorded) {
+    while (x.is_wrapped() || y.is_wrapped()) {
+      std::uint64_t const id = std::max(x.layer(), y.layer());
+      bool const into = x.layer() == id, from = y.layer() == id;
+      bool const holds = from && (y.history() || y.extra().defined() || y.state() || y.dim() != y.inner().dim());
+      if (holds && !into) throw transform_error("varve: functionalize: the function writes a value of a transform into an argument that has no part in it; use the functional operator");
+      if (into && recorded && (x.history() || (from && y.history()))) check_write("copy_", x);
+      if (into) x = x.current();
+      if (from) y = y.current();
+    }
+    if (recorded && is_grad_enabled() && (x.requires_grad() || y.requires_grad())) check_write("copy_", x);
+  }
+
+  interpreter_layer<functionalize_interpreter<T>> layer_;
+  std::vector<std::pair<T, T>> arguments_;
+};
+
+} // namespace varve::detail
+
+// ---- varve/hop/functional_function.hpp
+/// @file
+/// Custom functions under `functionalize`.
+
+namespace varve::detail {
+
+/// Tensors of a custom function none of whose parts writes below: by a `functionalize` of its own, since a backward pass may come when that of the call has ended.
+struct own_functional_run {
+  template <class S>
+  struct opened {
+    S& scope;
+    boxed_args operands(boxed_args const& x) const { return scope.level().wrap(x); }
+    boxed_args close(boxed_args const& x) const { return operands(x); }
+    boxed_args open(boxed_args const& y) const {
+      return tree_map([&](auto const& t) { return t.defined() ? scope.result(t) : t; }, y);
+    }
+    boxed_args reduce(boxed_args const& g) const { return open(g); }
+    boxed_context open_context(boxed_context c) const {
+      c.saved = open(c.saved);
+      c.dirty_operands = 0; // below, what was written is a result
+      return c;
+    }
+    boxed_context close_context(boxed_context c) const {
+      c.saved = operands(c.saved);
+      return c;
+    }
+  };
+  template <class Body>
+  auto run(Body const& body) const {
+    dynamic_functional_scope<dependent<void, Body>> scope;
+    return scope.run([&] { return body(opened<decltype(scope)>{scope}); });
+  }
+};
+
+/// A custom function without writes (FN-24): where it wrote into an operand and returned that, it returns a new value.
+template <class On = void>
+class functional_custom_function final : public boxed_custom_function {
+  using T = dependent<tensor, On>;
+
+public:
+  explicit functional_custom_function(custom_function_ptr f) : as_{{std::move(f)}, {}} {}
+  char const* name() const override { return f().name(); }
+  boxed_args forward(boxed_args const& x) const override {
+    return told(x, [&](auto const& in) { return f().forward(in); });
+  }
+  boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const override {
+    return told(x, [&](auto const& in) { return f().vmap(info, mapped, in); });
+  }
+  boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
+    return as_.batch.run([&](auto const& b) {
+      boxed_args const results = b.close(y);
+      boxed_args in = b.operands(x);
+      for (int k = 0; k < y.size(); ++k)
+        for (int i = 0; i < x.size(); ++i)
+          if (written_operand(k) == i || (y[k].defined() && y[k].is(x[i]))) in[i] = results[k];
+      return b.open_context(f().context(needs, in, results));
+    });
+  }
+  boxed_args backward(boxed_context const& c, boxed_args const& g) const override { return as_.backward(c, g); }
+  boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as_.jvp(c, t); }
+
+  /// The operand that result k is, written into; -1: none.
+  int written_operand(int k) const { return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1; }
+
+private:
+  boxed_custom_function const& f() const { return *as_.f.f; }
+  template <class Call>
+  boxed_args told(boxed_args const& x, Call const& call) const {
+    return as_.batch.run([&](auto const& b) {
+      boxed_args const in = b.operands(x), y = call(in);
+      written_.assign(static_cast<std::size_t>(y.size()), -1);
+      for (int i = 0; i < in.size(); ++i) {
+        if (!in[i].defined() || !functionalize_interpreter<T>::is_written(in[i])) continue;
+        bool returned = false;
+        for (int k = 0; k < y.size(); ++k)
+          if (y[k].is(in[i])) written_[static_cast<std::size_t>(k)] = i, returned = true;
+        if (!returned) throw transform_error((std::string("varve: functionalize: ") + name() + " writes into an argument that it does not return; return it, marked dirty").c_str());
+      }
+      return b.open(y);
+    });
+  }
+
+  mapped_function<custom_function_ref, dependent<own_functional_run, On>> as_;
+  mutable std::vector<int> written_; // of one call
+};
+
+/// The function one level below, without writes: what it wrote into an operand is the value of that from now on.
+template <class On>
+boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
+  auto const& in = boxed_functional_fn<On>::level_of(l);
+  auto const& f = *static_cast<custom_function_ptr const*>(function);
+  lowered const off;
+  auto const g = std::make_shared<functional_custom_function<On>>(f);
+  boxed_args const plain = in.open_functional(x), y = call_custom<>(g, plain);
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k) {
+    int const written = g->written_operand(k);
+    int same = written;
+    for (int i = 0; same < 0 && i < x.size(); ++i)
+      if (y[k].defined() && y[k].is(plain[i])) same = i;
+    if (written >= 0 && !in.mine(x[written])) throw transform_error((std::string("varve: functionalize: ") + f->name() + " writes into a captured tensor; pass it as an argument").c_str());
+    if (written >= 0) in.replace(f->name(), x[written], y[k]);
+    if (same >= 0) r.push_back(x[same]);
+    else r.push_back(y[k].defined() ? in.wrap_result(f->name(), y[k], plain) : y[k]);
+  }
+  return r;
+}
+
+} // namespace varve::detail
+
+// ---- varve/hop/functionalize.hpp
+namespace varve {
+
+namespace detail {
+template <class V>
+inline constexpr bool is_tensor_leaf = std::is_same_v<std::remove_cvref_t<V>, tensor>;
+} // namespace detail
+
+/// The function object of `functionalize`.
+template <class F>
+struct functionalize_function {
+  [[no_unique_address]] F f;
+
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    constexpr bool counts = (std::is_integral_v<X> && ...); // sizes, of tensors that are made inside
+    if constexpr (!counts && !any_dynamic<X...>) {
+      return f(x...);
+    } else {
+      if constexpr (counts && sizeof...(X) > 0)
+        if (std::is_constant_evaluated()) return f(x...);
+      return run(x...);
+    }
+  }
+
+private:
+  template <class... X>
+  auto run(X const&... x) const {
+    detail::dynamic_functional_scope<dependent<void, F>> scope;
+    [[maybe_unused]] auto const open = [&](auto const& v) {
+      if constexpr (detail::is_tensor_leaf<decltype(v)>) return v.defined() ? scope.argument(v) : v;
+      else return v;
+    };
+    std::tuple const in{tree_map(open, x)...};
+    return finish(scope, [&] { return detail::call_with(f, in); });
+  }
+  template <class Scope, class Body>
+  static auto finish(Scope& scope, Body const& body) {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      scope.run(body);
+      scope.write_back();
+    } else {
+      auto const y = scope.run(body);
+      auto const r = tree_map(
+          [&](auto const& v) {
+            if constexpr (detail::is_tensor_leaf<decltype(v)>) return scope.result(v);
+            else return v;
+          },
+          y);
+      scope.write_back();
+      return r;
+    }
+  }
+};
+
+/// `functionalize(f)(x...)` is `f(x...)` by operators none of which writes (`torch.func.functionalize`): what `f` writes into values that it made becomes new values, through views; what it
+/// writes into its arguments is written by one `copy_` each when it has returned. Traced, the graph has no other in-place operator. Views stay views. Writing into captured tensors, into
+/// arguments that share memory, or by an operator without functional form is refused (`transform_error`, `missing_rule`); then arguments are as they were. So is reading, where it has a
+/// derivative inside of the transform that is around, what was written in no_grad mode or through `detach`: what was written has no derivative, and the program's value keeps that of before.
+/// Captured tensors that share memory with an argument do not show what is written there until `f` has returned. Static values, and numbers, are passed to `f` as they are. FN-1 to FN-13, FN-15, FN-36,
+/// FN-39, FN-40.
+template <class F>
+constexpr auto functionalize(F const& f) {
+  return functionalize_function<F>{f};
+}
+
+} // namespace varve
+
 // ---- varve/hop/map.hpp
 namespace varve {
 
@@ -25263,6 +27497,8 @@ namespace varve {
 struct map_t {
   static constexpr auto op_name = "map";
   static constexpr auto backward_name = "MapBackward";
+  static constexpr dims lengths(attributes const& at) { return {at[0][1]}; }
+  static constexpr hop_signature signature{"(GraphModule f, Tensor[] xs, Tensor[] pos_args) -> Tensor[]", &lengths};
 };
 
 /// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries are the sums of the cotangents of `args`, so that it is
@@ -25308,6 +27544,8 @@ namespace varve {
 struct while_loop_t {
   static constexpr auto op_name = "while_loop";
   static constexpr auto backward_name = "WhileLoopBackward";
+  static constexpr dims lengths(attributes const& at) { return {at[0][0]}; }
+  static constexpr hop_signature signature{"(GraphModule cond_fn, GraphModule body_fn, Tensor[] carried_inputs, Tensor[] additional_inputs) -> Tensor[]", &lengths};
 };
 
 /// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and tangents; vmap goes on while any lane does, and lanes that are
@@ -26948,9 +29186,9 @@ inline void print_elements(std::string& to, tensor const& t, int axis, index_t o
 inline std::string to_string(tensor const& t) {
   if (!t.defined()) return "tensor(undefined)";
   if (t.is_wrapped()) {
-    bool const mapped = !(t.sizes() == t.inner().sizes());
-    std::string const kind = t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
-    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.inner());
+    bool const mapped = !t.state() && !(t.sizes() == t.inner().sizes());
+    std::string const kind = t.state() ? "functional" : t.history() ? "grad" : mapped ? "vmap" : t.extra().defined() ? "jvp" : "constant";
+    std::string r = kind + "(level=" + std::to_string(t.level()) + (mapped ? ", dim=0" : "") + ", value=" + to_string(t.current());
     if (kind == "jvp") r += ", tangent=" + to_string(t.extra());
     return r + ")";
   }
