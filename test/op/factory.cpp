@@ -98,3 +98,16 @@ TEST_CASE("randn: a seed fixes the numbers, in both worlds", "[op][randn]") {
   CHECK(vv::mean(many * many).item<double>() == Approx(1).margin(0.06));
   CHECK_THROWS_AS(vv::randn({2}, dtype::int64), vv::dtype_error);
 }
+
+TEST_CASE("the state of the generator: read and set", "[op][random]") {
+  vv::manual_seed(3);
+  (void)vv::randn({5});
+  tensor const state = vv::get_rng_state();
+  CHECK((state.dtype() == dtype::int64 && state.sizes() == dims{2}));
+  tensor const first = vv::randn({5}), second = vv::randn({5});
+  vv::set_rng_state(state);
+  CHECK(difference(vv::randn({5}), first) == "");
+  CHECK(difference(vv::randn({5}), second) == "");
+  CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({2})), vv::dtype_error);
+  CHECK_THROWS_AS(vv::set_rng_state(vv::zeros({3}, dtype::int64)), vv::shape_error);
+}
