@@ -14103,6 +14103,15 @@ struct boxed_pull_fn {
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
 struct boxed_forms {
+  /// Hands a call on: below the layer that processes it, if one does.
+  template <class Call, class... P>
+  static boxed_args call_below(layer const* self, Call const& call, boxed_args const& first, P const&... packs) {
+    boxed_args x = first;
+    ((x = joined(std::move(x), packs)), ...);
+    if (!self) return call(x);
+    lowered const off;
+    return call(x);
+  }
   template <class I>
   static boxed_function dual_fn(I const& in, boxed_function const& f) {
     return boxed_dual_fn{in.self, f};
@@ -15583,12 +15592,7 @@ struct boxed_cond : boxed_forms {
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_args x = first;
-    ((x = joined(std::move(x), packs)), ...);
-    boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
-    if (!self) return call(x);
-    lowered const off;
-    return call(x);
+    return call_below(self, boxed_hop{&cond_operator<>(), {on_true, on_false}}, first, packs...);
   }
 };
 
@@ -16634,12 +16638,7 @@ struct boxed_checkpoint : boxed_forms {
   boxed_checkpoint run_again() const { return {f, true, self}; }
   template <class... P>
   boxed_args operator()(boxed_args const& state, P const&... packs) const {
-    boxed_args x = state;
-    ((x = joined(std::move(x), packs)), ...);
-    boxed_hop const call{&checkpoint_operator<>(), {f}, attributes(dims{again})};
-    if (!self) return call(x);
-    lowered const off;
-    return call(x);
+    return call_below(self, boxed_hop{&checkpoint_operator<>(), {f}, attributes(dims{again})}, state, packs...);
   }
 };
 
@@ -16722,10 +16721,14 @@ T traced_rng_state(layer& trace) {
 template <class F, class... X>
 auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
   using Y = decltype(f(x...));
+  auto const is_operand = [](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
+    else return false;
+  };
   boxed_function const region = [&](boxed_args const& a) {
     int k = 0;
     auto const take = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return a[k++];
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return is_operand(v) ? a[k++] : v;
       else return v;
     };
     std::tuple const in{tree_map(take, x)...};
@@ -16734,7 +16737,8 @@ auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
   boxed_args operands(traced_rng_state<>(trace));
   tree_for_each(
       [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) operands.push_back(v);
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
+          if (is_operand(v)) operands.push_back(v);
       },
       std::tuple<X const&...>(x...));
   boxed_args const y = checkpoint_operator<>()({region}, operands, attributes(dims{0}));
@@ -25966,11 +25970,7 @@ struct boxed_scan {
   }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_hop const call{op, functions(), at()};
-    boxed_args const x = joined(first, packs...);
-    if (!self) return call(x);
-    lowered const off;
-    return call(x);
+    return boxed_forms::call_below(self, boxed_hop{op, functions(), at()}, first, packs...);
   }
 
   /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.

@@ -114,6 +114,28 @@ TEST_CASE("checkpoint: traced under every transform, nested, with captures and t
   same("functionalize of grad", [&](auto const& f) { return vv::functionalize(vv::grad(scalar(f))); }, x);
 }
 
+TEST_CASE("checkpoint: traced, of integers, nothing, rank 0, empty and strided values, and one that throws", "[autograd][checkpoint][graph]") {
+  tensor const index = from({2, 0, 1}, {3}, dtype::int64);
+  for (tensor const& x : {some({3}, 1), some({}, 2), some({0}, 3), from({1, 2, 3}, {3}, dtype::float32), vv::select(some({3, 2}, 4), 1, 1)}) {
+    auto const f = [](tensor const& v, tensor const& i, tensor const& nothing) {
+      auto const body = [](tensor const& a, tensor const& k, tensor const& none) { return none.defined() ? a : vv::sin(a * a) * vv::sum(vv::to(k, a.dtype())); };
+      return std::pair(vv::checkpoint(body, v, i, nothing), body(v, i, nothing));
+    };
+    auto const run = [&](bool kept) {
+      return [&, kept](tensor const& v, tensor const& i) { return vv::grad([&](tensor const& u) { auto const y = f(u, i, tensor()); return vv::sum(kept ? y.first : y.second); })(v); };
+    };
+    vv::graph const g = vv::make_fx(run(true))(x, index);
+    CHECK(count_of(g, region) == 2);
+    CHECK(difference(vv::interpret(g, boxed_args(x, index))[0], run(false)(x, index), 1e-12) == "");
+    CHECK(difference(vv::fuse(g)(boxed_args(x, index))[0], run(false)(x, index), 1e-6) == "");
+  }
+  auto const throws = [](tensor const& v) { return vv::checkpoint([](tensor const& a) -> tensor { (void)vv::randn({2}); return throw std::runtime_error("mine"), a; }, v * 2); };
+  tensor const x = some({3}, 1);
+  CHECK_THROWS_WITH(vv::make_fx(throws)(x), ContainsText("mine"));
+  CHECK_THROWS_WITH(vv::make_fx([&](tensor const& v) { return vv::grad([&](tensor const& u) { return vv::sum(throws(u)); })(v); })(x), ContainsText("mine"));
+  CHECK(thread_is_clean());
+}
+
 TEST_CASE("the state of the generator: one for all that vmap maps", "[autograd][checkpoint][random]") {
   CHECK(difference(vv::vmap([&](tensor const& v) { return v + vv::get_rng_state(); }, vv::randomness::different)(vv::zeros({3, 2}, dtype::int64)),
                    vv::stack(std::vector<tensor>(3, vv::get_rng_state()), 0)) == "");

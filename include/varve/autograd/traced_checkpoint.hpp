@@ -59,12 +59,7 @@ struct boxed_checkpoint : boxed_forms {
   boxed_checkpoint run_again() const { return {f, true, self}; }
   template <class... P>
   boxed_args operator()(boxed_args const& state, P const&... packs) const {
-    boxed_args x = state;
-    ((x = joined(std::move(x), packs)), ...);
-    boxed_hop const call{&checkpoint_operator<>(), {f}, attributes(dims{again})};
-    if (!self) return call(x);
-    lowered const off;
-    return call(x);
+    return call_below(self, boxed_hop{&checkpoint_operator<>(), {f}, attributes(dims{again})}, state, packs...);
   }
 };
 
@@ -147,10 +142,14 @@ T traced_rng_state(layer& trace) {
 template <class F, class... X>
 auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
   using Y = decltype(f(x...));
+  auto const is_operand = [](auto const& v) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.defined();
+    else return false;
+  };
   boxed_function const region = [&](boxed_args const& a) {
     int k = 0;
     auto const take = [&](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return a[k++];
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return is_operand(v) ? a[k++] : v;
       else return v;
     };
     std::tuple const in{tree_map(take, x)...};
@@ -159,7 +158,8 @@ auto checkpoint_in_trace(layer& trace, F const& f, X const&... x) {
   boxed_args operands(traced_rng_state<>(trace));
   tree_for_each(
       [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) operands.push_back(v);
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>)
+          if (is_operand(v)) operands.push_back(v);
       },
       std::tuple<X const&...>(x...));
   boxed_args const y = checkpoint_operator<>()({region}, operands, attributes(dims{0}));

@@ -23,12 +23,7 @@ struct boxed_cond : boxed_forms {
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_args x = first;
-    ((x = joined(std::move(x), packs)), ...);
-    boxed_hop const call{&cond_operator<>(), {on_true, on_false}};
-    if (!self) return call(x);
-    lowered const off;
-    return call(x);
+    return call_below(self, boxed_hop{&cond_operator<>(), {on_true, on_false}}, first, packs...);
   }
 };
 

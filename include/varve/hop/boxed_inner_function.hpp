@@ -72,6 +72,15 @@ struct boxed_pull_fn {
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
 struct boxed_forms {
+  /// Hands a call on: below the layer that processes it, if one does.
+  template <class Call, class... P>
+  static boxed_args call_below(layer const* self, Call const& call, boxed_args const& first, P const&... packs) {
+    boxed_args x = first;
+    ((x = joined(std::move(x), packs)), ...);
+    if (!self) return call(x);
+    lowered const off;
+    return call(x);
+  }
   template <class I>
   static boxed_function dual_fn(I const& in, boxed_function const& f) {
     return boxed_dual_fn{in.self, f};

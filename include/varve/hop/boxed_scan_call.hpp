@@ -119,11 +119,7 @@ struct boxed_scan {
   }
   template <class... P>
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
-    boxed_hop const call{op, functions(), at()};
-    boxed_args const x = joined(first, packs...);
-    if (!self) return call(x);
-    lowered const off;
-    return call(x);
+    return boxed_forms::call_below(self, boxed_hop{op, functions(), at()}, first, packs...);
   }
 
   /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
