@@ -2,6 +2,7 @@
 #include "sample.hpp"
 #include <varve/graph/print.hpp>
 #include <varve/graph/verify.hpp>
+#include <sstream>
 #include <varve_test.hpp>
 
 namespace sample { // its operators hide varve's of the same names
@@ -149,6 +150,14 @@ TEST_CASE("verify: a good graph passes, each flaw is named", "[graph][verify]") 
   g.constants.pop_back();
   CHECK(verify(g).what == flaw::constant_out_of_range);
 }
+TEST_CASE("print: graphs of either form go into streams", "[graph][print]") {
+  std::ostringstream a, b;
+  a << zeros();
+  b << freeze([] { return zeros(); });
+  CHECK(a.str() == to_string(zeros()));
+  CHECK(b.str() == a.str());
+}
+
 TEST_CASE("print: DOT has a line per node and edge", "[graph][print]") {
   CHECK(to_dot(cse(commuted())).find("  n0 -> n2;\n") != std::string::npos);
   CHECK(to_dot(freeze([] { return commuted(); })).find("n2 [label=\"mul\\nfloat32[3]\"]") != std::string::npos);

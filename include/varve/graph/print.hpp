@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdio>
 #include <cstdlib>
+#include <iosfwd>
 #include <string>
 #include <varve/core/message.hpp>
 #include <varve/graph/graph.hpp>
@@ -90,6 +91,14 @@ VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
   if (g.sizes.regions) detail::print_region(s, g, 0, "");
   return s;
+}
+
+/// `std::cout << g`, of either form.
+template <class Traits, class G>
+  requires std::is_same_v<G, graph> || std::is_base_of_v<graph_questions<G>, G>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, G const& g) {
+  out << to_string(g).c_str();
+  return out;
 }
 
 /// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.

@@ -197,11 +197,12 @@ struct relaxer : folder {
 
 /// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
 /// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where they are least work; what
-/// several values are divided by is inverted once. Of prepared graphs; expected constant work per node. A template, so that units which do not fuse
+/// several values are divided by is inverted once. Expected constant work per node. A template, so that units which do not fuse
 /// know nothing of the operators it writes with.
 template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
 constexpr graph relax(graph const& g) {
-  detail::relaxer first(g);
+  graph const ready = optimize(g);
+  detail::relaxer first(ready);
   first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
   first.div_ = &handle<Div>;
   graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
