@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/kernel/convolution.hpp>
+#include <varve/op/add.hpp>
+#include <varve/op/permute.hpp>
+#include <varve/op/slice.hpp>
+
+namespace varve {
+
+namespace detail {
+/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups, output_padding...}; `s` is any list with a number for each spatial dimension.
+inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
+inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
+inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
+constexpr dims convolution_rest(dims const& dilation, bool transposed, index_t groups, dims const& output_padding) {
+  dims r = dilation;
+  r.push_back(transposed).push_back(groups);
+  for (index_t p : output_padding) r.push_back(p);
+  return r;
+}
+constexpr dims zeros_for_each(dims const& s) {
+  dims r = s;
+  for (int k = 0; k < r.n; ++k) r[k] = 0;
+  return r;
+}
+inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dims const& weight) {
+  dims r = rest;
+  r[s.n + 1] *= weight[0];
+  return r;
+};
+/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
+inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output, dims const& weight) {
+  dims more = zeros_for_each(stride);
+  bool const transposed = rest[stride.n] != 0;
+  for (int k = 0; k < more.n && !transposed; ++k) more[k] = input[k + 2] - ((output[k + 2] - 1) * stride[k] - 2 * pad[k] + rest[k] * (weight[k + 2] - 1) + 1);
+  return convolution_rest(rest.sub(0, stride.n), !transposed, rest[stride.n + 1], more);
+};
+/// Of the convolution that gives the weight's gradient, whose stride is this one's dilation.
+inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims const& rest) { return convolution_rest(stride, false, rest[stride.n + 1], zeros_for_each(stride)); };
+
+/// The axes of a value of that rank, the first two exchanged.
+inline constexpr auto exchanged = [](dims const& sizes) {
+  dims r{1, 0};
+  for (int k = 2; k < sizes.n; ++k) r.push_back(k);
+  return r;
+};
+constexpr index_t quotient(index_t a, index_t b) { return b > 0 ? a / b : 0; } // 0 groups have no channels
+/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n` and the rest.
+constexpr dims flat_from(dims sizes, int k) {
+  index_t const rest = numel(sizes.sub(k, sizes.n));
+  while (sizes.n > k) sizes.erase(k);
+  return sizes.push_back(rest);
+}
+constexpr dims joined(dims sizes, int k) {
+  sizes[k] *= sizes[k + 1];
+  return sizes.erase(k + 1);
+}
+constexpr dims split_channels(dims sizes, index_t n) {
+  sizes.insert(1, n);
+  sizes[2] = quotient(sizes[2], n);
+  return sizes;
+}
+/// The first elements along each axis, where there are more than wanted.
+template <int Axis, value V, fact S>
+constexpr auto cut(V const& v, S const& sizes) {
+  if constexpr (Axis == 5) return v;
+  else {
+    auto const range = on_dims(
+        [](dims const& s) {
+          int const axis = Axis < s.n ? Axis : s.n - 1;
+          return dims{axis, 0, s[axis], 1};
+        },
+        sizes);
+    auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; }, shape_of(v), range);
+    return cut<Axis + 1>(choose(same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v), sizes);
+  }
+}
+} // namespace detail
+
+/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups, output_padding...}.
+template <>
+struct rules<convolution_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    dims const &x = in[0].sizes, &w = in[1].sizes;
+    int const n = at[0].n;
+    if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
+    bool const transposed = at[2][n] != 0;
+    index_t const groups = at[2][n + 1]; // 0 under a `vmap` over nothing
+    if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0)) refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
+    if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
+    dims s{x[0], transposed ? w[1] * groups : w[0]};
+    for (int k = 0; k < n; ++k) {
+      index_t const size = x[k + 2], taps = w[k + 2], reach = at[2][k] * (taps - 1) + 1, whole = size + 2 * at[1][k];
+      index_t const out = transposed ? (size - 1) * at[0][k] - 2 * at[1][k] + reach + at[2][n + 2 + k] : whole < reach ? 0 : (whole - reach) / at[0][k] + 1;
+      if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
+      s.push_back(out);
+    }
+    return {in[0].type, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> w) {
+    kernel::convolve_directly<T>({at, x.sizes, w.sizes, out.sizes}, x.data, w.data, out.data);
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x, T const& w) {
+    meta const in[] = {meta_of(x), meta_of(w)};
+    meta const m = shape(at, in, 2);
+    T r = tensor::empty(m.sizes, m.type);
+    T const a = x.is_contiguous() ? x : detail::contiguous_copy(x), b = w.is_contiguous() ? w : detail::contiguous_copy(w);
+    kernel::convolve<>(m.type, {at, x.sizes(), w.sizes(), m.sizes}, a.raw(), b.raw(), r.raw());
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+    auto const rest = on_dims(detail::rest_of_the_other_way, op.a, op.b, op.c, shape_of(x), shape_of(g), shape_of(w));
+    return detail::cut<2>(bind<convolution_t>(op.a, op.b, rest)(g, w), shape_of(x));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+    return choose(
+        same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}), [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
+        [&](auto const& u, auto const& v) { return weight_gradient(op, v, u, shape_of(w)); }, g, x);
+  }
+  template <class Op, class N, class X, class W>
+  static constexpr auto batch(Op const& op, N const&, X const& x, W const& w) {
+    return choose(
+        w.batched,
+        [&](auto const& u, auto const& v) {
+          return choose(
+              x.batched, [&](auto const& a, auto const& b) { return over_both(op, a, b); }, [&](auto const& a, auto const& b) { return over_weights(op, a, b); }, u, v);
+        },
+        [&](auto const& u, auto const& v) { return over_inputs(op, u, v); }, x.value, w.value);
+  }
+
+private:
+  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap what met there.
+  template <class Op, value F, value P, fact S>
+  static constexpr auto weight_gradient(Op const& op, F const& field, P const& places, S const& sizes) {
+    auto const groups = on_dims(detail::groups_of, op.a, op.c);
+    auto const by_channel = choose(
+        same_fact(groups, ints<1>{}), [](auto const& v) { return permute(v, on_dims(detail::exchanged, shape_of(v))); },
+        [&](auto const& v) {
+          auto const apart = reshape(v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
+          auto to = [](dims const& s, dims const& g) {
+            dims r = s;
+            r[0] = detail::quotient(s[1], g[0]), r[1] = g[0] * s[0];
+            return r;
+          };
+          return reshape(permute(apart, ints<2, 1, 0, 3>{}), on_dims(to, shape_of(v), groups));
+        },
+        field);
+    auto const samples = permute(places, on_dims(detail::exchanged, shape_of(places)));
+    auto const r = bind<convolution_t>(on_dims(detail::dilation_of, op.a, op.c), op.b, on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
+    return detail::reshape_to(detail::cut<2>(permute(r, on_dims(detail::exchanged, shape_of(r))), sizes), sizes);
+  }
+  /// Mapped inputs are more samples.
+  template <class Op, value X, value W>
+  static constexpr auto over_inputs(Op const& op, X const& x, W const& w) {
+    auto const y = op(reshape(x, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(x))), w);
+    auto apart = [](dims const& s, dims const& from) {
+      dims r = s;
+      r[0] = from[1];
+      return r.insert(0, from[0]);
+    };
+    return reshape(y, on_dims(apart, shape_of(y), shape_of(x)));
+  }
+  /// Channels of the result of one weight of those mapped, [n, ...].
+  static constexpr index_t channels(dims const& w, index_t groups, bool transposed) { return transposed ? w[2] * groups : w[1]; }
+  /// Inputs mapped along with weights are more groups.
+  template <class Op, value X, value W>
+  static constexpr auto over_both(Op const& op, X const& x, W const& w) {
+    auto const by_sample = permute(x, on_dims(detail::exchanged, shape_of(x)));
+    auto const all = reshape(by_sample, on_dims([](dims const& s) { return detail::joined(s, 1); }, shape_of(by_sample)));
+    auto const weights = reshape(w, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(w)));
+    auto const y = bind<convolution_t>(op.a, op.b, on_dims(detail::with_more_groups, op.a, op.c, shape_of(w)))(all, weights);
+    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      dims r = s;
+      r[1] = channels(from, g[0], t[0] != 0);
+      return r.insert(1, from[0]);
+    };
+    auto const apart = reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
+    return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
+  }
+  /// Mapped weights are more channels of the result, within each group.
+  template <class Op, value X, value W>
+  static constexpr auto over_weights(Op const& op, X const& x, W const& w) {
+    auto const groups = on_dims(detail::groups_of, op.a, op.c);
+    auto const transposed = on_dims(detail::is_transposed, op.a, op.c);
+    auto pieces = [](dims const& s, dims const& g, dims const& t) { return detail::flat_from(t[0] ? s : detail::split_channels(s, g[0]), 2); };
+    auto together = [](dims const& s, dims const& t) {
+      dims r = s;
+      r[t[0] ? 2 : 1] *= s[0];
+      return r.erase(0);
+    };
+    auto const apart = reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
+    auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
+    auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
+    };
+    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      dims r = s;
+      r[1] = channels(from, g[0], t[0] != 0);
+      return r.insert(0, from[0]);
+    };
+    auto const parts = permute(reshape(y, on_dims(by_group, shape_of(y), shape_of(w), groups, transposed)), ints<2, 0, 1, 3, 4>{});
+    return reshape(parts, on_dims(to, shape_of(y), shape_of(w), groups, transposed));
+  }
+};
+
+namespace detail {
+/// A number for each spatial dimension of an input, none below `least`.
+constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
+  int const n = input.n - 2;
+  if (n < 1 || n > 3) refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
+  if (given.n != 1 && given.n != n) refuse::argument_is_invalid("convolution", "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
+  dims r;
+  for (int k = 0; k < n; ++k) {
+    r.push_back(given[given.n == 1 ? 0 : k]);
+    if (r[k] < least) refuse::argument_is_invalid("convolution", what);
+  }
+  return r;
+}
+inline constexpr auto convolution_stride = [](dims const& s, dims const& x) { return for_each_dimension(s, x, 1, "the stride must be positive"); };
+inline constexpr auto convolution_padding = [](dims const& p, dims const& x) { return for_each_dimension(p, x, 0, "the padding must not be negative"); };
+inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding, dims const& groups, dims const& stride, dims const& x) {
+  dims const d = for_each_dimension(dilation, x, 1, "the dilation must be positive");
+  dims more = for_each_dimension(output_padding, x, 0, "output_padding must not be negative");
+  if (groups.n != 1 || groups[0] < 1) refuse::argument_is_invalid("convolution", "groups must be positive");
+  bool const other_way = transposed[0] != 0;
+  for (int k = 0; k < more.n; ++k)
+    if (!other_way) more[k] = 0;
+    else if (more[k] >= stride[k] && more[k] >= d[k]) refuse::argument_is_invalid("convolution", "output_padding must be smaller than stride or dilation");
+  return convolution_rest(d, other_way, groups[0], more);
+};
+inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims const& bias_type, dims const& type) {
+  if (bias.n != 1 || bias[0] != y[1]) refuse::shapes_do_not_match("convolution (bias and result)", bias, y);
+  if (!(bias_type == type)) refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
+  dims r = bias;
+  for (int k = 2; k < y.n; ++k) r.push_back(1);
+  return r;
+};
+/// Attributes that the compiler refused: nothing more is to be instantiated.
+template <class... F>
+inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
+} // namespace detail
+
+template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
+constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation, T const& transposed, O const& output_padding,
+                                         G const& groups) const {
+  using detail::as_fact;
+  auto const sizes = shape_of(input);
+  auto const s = on_dims(detail::convolution_stride, as_fact(stride), sizes);
+  auto const p = on_dims(detail::convolution_padding, as_fact(pad), sizes);
+  if constexpr (detail::refused<std::remove_const_t<decltype(s)>, std::remove_const_t<decltype(p)>>) return input;
+  else {
+    auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
+    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>>) return input;
+    else {
+      auto const y = bind<convolution_t>(s, p, rest)(input, weight);
+      if constexpr (is_none<B>) return y;
+      else return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
+    }
+  }
+}
+
+} // namespace varve
