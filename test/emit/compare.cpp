@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "constants.hpp"
+#include "convolved.hpp"
+#include "convolved_double.hpp"
 #include "elementwise.hpp"
 #include "elementwise_double.hpp"
 #include "functions.hpp"

@@ -71,9 +71,10 @@ protected:
       auto const one = same_fact(alone, ints<1>{});
       auto const samples = choose(
           one, [](auto const& v) { return reshape(v, on_dims(prepend, shape_of(v), ints<1>{})); }, identity, x);
-      auto const y = choose(
-          same_fact(as_fact(pad), padding::same),
-          [&](auto const& v) { return run_same(v, w, bias, stride, dilation, groups); }, [&](auto const& v) { return convolution(v, w, bias, stride, pad, dilation, ints<Transposed>{}, output_padding, groups); }, samples);
+      auto const y = [&] {
+        if constexpr (std::is_same_v<P, ints<INT64_MIN>>) return run_same(samples, w, bias, stride, dilation, groups);
+        else return convolution(samples, w, bias, stride, pad, dilation, ints<Transposed>{}, output_padding, groups);
+      }();
       return choose(
           one, [](auto const& v) { return reshape(v, on_dims(drop_first, shape_of(v))); }, identity, y);
     }

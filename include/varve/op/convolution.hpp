@@ -28,6 +28,22 @@ inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dim
   r[s.n + 1] *= weight[0];
   return r;
 };
+/// The sizes of the result.
+inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad, dims const& rest) {
+  int const n = stride.n;
+  if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
+  bool const transposed = rest[n] != 0;
+  index_t const groups = rest[n + 1]; // 0 under a `vmap` over nothing
+  if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0)) refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
+  dims s{x[0], transposed ? w[1] * groups : w[0]};
+  for (int k = 0; k < n; ++k) {
+    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
+    index_t const out = transposed ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k] : whole < reach ? 0 : (whole - reach) / stride[k] + 1;
+    if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
+    s.push_back(out);
+  }
+  return s;
+};
 /// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
 inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output, dims const& weight) {
   dims more = zeros_for_each(stride);
@@ -84,22 +100,9 @@ struct rules<convolution_t> : rule::bilinear {
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) {
-    dims const &x = in[0].sizes, &w = in[1].sizes;
-    int const n = at[0].n;
-    if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
-    bool const transposed = at[2][n] != 0;
-    index_t const groups = at[2][n + 1]; // 0 under a `vmap` over nothing
-    if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0)) refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
-    dims s{x[0], transposed ? w[1] * groups : w[0]};
-    for (int k = 0; k < n; ++k) {
-      index_t const size = x[k + 2], taps = w[k + 2], reach = at[2][k] * (taps - 1) + 1, whole = size + 2 * at[1][k];
-      index_t const out = transposed ? (size - 1) * at[0][k] - 2 * at[1][k] + reach + at[2][n + 2 + k] : whole < reach ? 0 : (whole - reach) / at[0][k] + 1;
-      if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
-      s.push_back(out);
-    }
-    return {in[0].type, s};
+    return {in[0].type, detail::convolution_result(in[0].sizes, in[1].sizes, at[0], at[1], at[2])};
   }
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> w) {
@@ -258,7 +261,8 @@ constexpr auto convolution_t::operator()(X const& input, W const& weight, B cons
   if constexpr (detail::refused<std::remove_const_t<decltype(s)>, std::remove_const_t<decltype(p)>>) return input;
   else {
     auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
-    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>>) return input;
+    auto const fits = on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
+    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>) return input;
     else {
       auto const y = bind<convolution_t>(s, p, rest)(input, weight);
       if constexpr (is_none<B>) return y;
