@@ -68,7 +68,7 @@ private:
       for (index_t n : d) s += (s.empty() ? "" : ", ") + text(n);
       return "varve::dims{" + s + "}";
     };
-    out.line("kernel::convolve<" + type_text(c.out.type) + ">({varve::attributes(" + list(c.at[0]) + ", " + list(c.at[1]) + ", " + list(c.at[2]) + "), " + list(c.in[0].sizes) + ", " + list(c.in[1].sizes) + ", " + list(c.out.sizes) + "}, " + a + ", " + b + ", " + y + ");");
+    out.line(std::string("kernel::convolve<") + type_text(c.out.type) + ">({varve::attributes(" + list(c.at[0]) + ", " + list(c.at[1]) + ", " + list(c.at[2]) + "), " + list(c.in[0].sizes) + ", " + list(c.in[1].sizes) + ", " + list(c.out.sizes) + "}, " + a + ", " + b + ", " + y + ");");
   }
   void slice_backward() const {
     int const axis = static_cast<int>(c.at[1][0]);
