@@ -45,6 +45,7 @@ constexpr auto network = [](auto const& w, auto const& v, auto const& x) {
   auto const h = vv::tanh(vv::conv2d(x, w, vv::none, ints<2>{}, vv::padding::valid, ints<1>{}, ints<2>{}));
   return vv::mean(vv::square(vv::sub(vv::conv_transpose2d(h, v, vv::none, ints<2>{}, ints<0>{}, ints<1>{}), x)));
 };
+constexpr auto each = [](auto const& v, auto const& y) { return vv::sum(vv::sin(vv::conv1d(y, v, vv::none, ints<2>{}, ints<1>{}))); };
 using weight = array<float, 4, 3, 3, 3>;
 using bias = array<float, 4>;
 using images = array<float, 2, 3, 6, 7>;
@@ -86,7 +87,6 @@ TEST_CASE("fuse: stride, groups and transposed convolutions, in both dtypes and 
 TEST_CASE("fuse: mapped weights, and a derivative of a gradient", "[fuse][convolution]") {
   auto const x = filled<array<double, 1, 2, 7>>(1);
   auto const w = filled<array<double, 3, 2, 2, 3>>(2);
-  constexpr auto each = [](auto const& v, auto const& y) { return vv::sum(vv::sin(vv::conv1d(y, v, vv::none, ints<2>{}, ints<1>{}))); };
   constexpr auto mapped = vv::vmap(vv::grad(each), vv::in_dims<0, vv::none>);
   CHECK(apart(vv::fuse(mapped)(w, x), mapped(w, x)) < 1e-13);
   constexpr auto twice = vv::grad([](auto const& v, auto const& y) { return vv::sum(vv::square(vv::grad<1>(each)(v, y))); });

@@ -37,18 +37,23 @@ public:
     bool const along_taps = s.tap[2] > s.place[2]; // the longer way through contiguous memory
     if (along_taps || all[runs - 1].column + all[runs - 1].count < W)
       for (index_t k = 0; k < rows * W; ++k) to[k] = T(0);
-    for (index_t q = 0; q < rows;) {
-      index_t const t2 = (p + q) % s.tap[2], t1 = (p + q) / s.tap[2] % s.tap[1], t0 = (p + q) / (s.tap[2] * s.tap[1]) % s.tap[0], c = (p + q) / s.taps();
-      index_t const count = s.tap[2] - t2 < rows - q ? s.tap[2] - t2 : rows - q; // rows of this line of taps
+    index_t t2 = p % s.tap[2], t1 = p / s.tap[2] % s.tap[1], t0 = p / (s.tap[2] * s.tap[1]) % s.tap[0];
+    index_t from = p / s.taps() * s.field_size();
+    for (index_t q = 0; q < rows; t2 = 0) { // a line of taps each time
+      index_t const count = s.tap[2] - t2 < rows - q ? s.tap[2] - t2 : rows - q;
       for (int k = 0; k < runs; ++k) {
         run const& r = all[k];
         index_t const x0 = r.at[0] + t0 * s.dilation[0], x1 = r.at[1] + t1 * s.dilation[1];
         bool const inside = x0 >= 0 && x0 < s.field[0] && x1 >= 0 && x1 < s.field[1];
-        T const* const line = inside ? r.from + ((c * s.field[0] + x0) * s.field[1] + x1) * s.field[2] : nullptr;
+        T const* const line = inside ? r.from + from + (x0 * s.field[1] + x1) * s.field[2] : nullptr;
         if (along_taps) take_taps(r, line, t2, count, to + q * W);
         else take_places(r, line, t2, count, to + q * W);
       }
       q += count;
+      if (++t1 < s.tap[1]) continue;
+      t1 = 0;
+      if (++t0 < s.tap[0]) continue;
+      t0 = 0, from += s.field_size();
     }
   }
 
@@ -65,23 +70,24 @@ private:
   run all[W];
   int runs = 0;
 
+  static VARVE_INLINE void copy(T* to, T const* from, index_t n) {
+    constexpr index_t L = lanes<T>;
+    if (n < L) return kernel::store_first(to, static_cast<std::size_t>(n), kernel::load_first(from, static_cast<std::size_t>(n)));
+    for (index_t i = 0; i < n - L; i += L) kernel::store(to + i, kernel::load(from + i));
+    kernel::store(to + n - L, kernel::load(from + n - L)); // part of it once more
+  }
   void take_places(run const& r, T const* line, index_t t2, index_t count, T* to) const {
     index_t const step = s.stride[2];
-    for (to += r.column; count > 0; --count, ++t2, to += W) {
-      index_t const x = r.at[2] + t2 * s.dilation[2];
-      if (line && x >= 0 && x + (r.count - 1) * step < s.field[2]) { // nothing of it is outside
-        T const* const from = line + x;
-        if (step == 1 && r.count == W) {
-          constexpr index_t L = lanes<T>;
-          kernel::store(to, kernel::load(from)), kernel::store(to + L, kernel::load(from + L));
-        } else if (step == 1) {
-          for (index_t i = 0; i < r.count; ++i) to[i] = from[i];
-        } else {
-          for (index_t i = 0; i < r.count; ++i) to[i] = from[i * step];
-        }
-      } else {
-        for (index_t i = 0, y = x; i < r.count; ++i, y += step) to[i] = line && y >= 0 && y < s.field[2] ? line[y] : T(0);
-      }
+    index_t x = r.at[2] + t2 * s.dilation[2];
+    for (to += r.column; count > 0; --count, x += s.dilation[2], to += W) {
+      index_t from = 0, end = line ? r.count : 0; // of the places that are inside
+      if (x < 0) from = step == 1 ? -x : (step - 1 - x) / step;
+      if (x + (r.count - 1) * step >= s.field[2] && line) end = x >= s.field[2] ? 0 : (s.field[2] - 1 - x) / step + 1;
+      if (from >= end) from = end = 0;
+      for (index_t i = 0; i < from; ++i) to[i] = T(0);
+      if (step == 1 && from < end) copy(to + from, line + x + from, end - from);
+      else for (index_t i = from; i < end; ++i) to[i] = line[x + i * step];
+      for (index_t i = end; i < r.count; ++i) to[i] = T(0);
     }
   }
   void take_taps(run const& r, T const* line, index_t t2, index_t count, T* to) const {
@@ -121,7 +127,7 @@ VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* f
   index_t const k = s.field_channels * s.taps(), places = s.places(), m = s.place_channels;
   bool const across = s.batch > 1 && places < 4 * W; // few places: panels are filled from several samples
   alignas(64) T tile[convolution_tile<T>];
-  for (index_t g = 0; g < s.groups; ++g) {
+  for (index_t g = 0; g < s.groups && s.batch > 0; ++g) {
     panel_gatherer<T> seen(s, field + g * s.field_channels * s.field_size());
     for (index_t i = 0; i < m; i += outer_block) {
       index_t const mb = m - i < outer_block ? m - i : outer_block;
