@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Convolutions in fused programs, against operators one by one.
-#include <cmath>
 #include <varve/varve.hpp>
+
+#include <cmath>
 #include <varve_test.hpp>
 namespace vv = varve;
 using vv::array, vv::dim, vv::dims, vv::dtype, vv::index_t, vv::ints, vv::spec, vv::table_driven, vv::tensor;
@@ -15,7 +16,8 @@ A filled(double phase) {
 }
 template <class A>
 tensor on_heap(A const& a) {
-  return vv::clone(tensor::from_blob(const_cast<typename A::value_type*>(a.data), vv::to_dims(vv::shape_of(a)), vv::contiguous_strides(vv::to_dims(vv::shape_of(a))), vv::dtype_of(a)));
+  return vv::clone(tensor::from_blob(const_cast<typename A::value_type*>(a.data), vv::to_dims(vv::shape_of(a)),
+                                     vv::contiguous_strides(vv::to_dims(vv::shape_of(a))), vv::dtype_of(a)));
 }
 double apart(double a, double b) { return std::fabs(a - b) / (1 + std::fabs(b)); }
 template <class T, index_t... D>
@@ -34,7 +36,8 @@ double apart(tensor const& a, tensor const& b) {
 template <class... X, class... Y>
 double apart(std::tuple<X...> const& a, std::tuple<Y...> const& b) {
   double worst = 0;
-  [&]<std::size_t... K>(std::index_sequence<K...>) { ((worst = std::fmax(worst, apart(std::get<K>(a), std::get<K>(b)))), ...); }(std::index_sequence_for<X...>{});
+  [&]<std::size_t... K>(std::index_sequence<K...>) { ((worst = std::fmax(worst, apart(std::get<K>(a), std::get<K>(b)))), ...); }
+  (std::index_sequence_for<X...>{});
   return worst;
 }
 
@@ -108,7 +111,8 @@ TEST_CASE("fuse with symbolic sizes: any number of images of any height", "[fuse
 }
 
 TEST_CASE("trace: a convolution is one node, its bias a sum", "[trace][convolution]") {
-  constexpr auto g = vv::trace([](auto const& x, auto const& w, auto const& b) { return vv::conv1d(x, w, b, ints<2>{}, ints<1>{}); }, vv::spec<float, 2, 4, 9>, vv::spec<float, 6, 4, 3>, vv::spec<float, 6>);
+  constexpr auto g = vv::trace([](auto const& x, auto const& w, auto const& b) { return vv::conv1d(x, w, b, ints<2>{}, ints<1>{}); },
+                               vv::spec<float, 2, 4, 9>, vv::spec<float, 6, 4, 3>, vv::spec<float, 6>);
   CHECK(g.count(vv::convolution) == 1);
   CHECK_THAT(vv::to_string(g), ContainsText("float32[2, 6, 5] = convolution(%0, %1, [2], [1], [1, 0, 1, 0])"));
 }

@@ -51,7 +51,8 @@ tensor by_definition(tensor const& x, tensor const& w, attributes const& a, bool
 }
 } // namespace
 
-TEST_CASE("conv2d and conv_transpose2d: stride, padding, dilation, groups and output_padding in every dtype and layout, by the definition", "[op][convolution]") {
+TEST_CASE("conv2d and conv_transpose2d: stride, padding, dilation, groups and output_padding in every dtype and layout, by the definition",
+          "[op][convolution]") {
   std::uint64_t seed = 1;
   attributes const all[] = {{}, {{2, 1}, {1, 2}, {1, 1}, {1, 0}, 1}, {{1, 3}, {0, 1}, {2, 1}, {1, 2}, 2}, {{2, 2}, {2, 0}, {3, 2}, {2, 1}, 3}};
   for (dtype t : {dtype::uint8, dtype::int32, dtype::int64, dtype::float32, dtype::float64})
@@ -61,7 +62,8 @@ TEST_CASE("conv2d and conv_transpose2d: stride, padding, dilation, groups and ou
           numbers draw(++seed);
           auto const layout = static_cast<memory>(seed % 3), other = static_cast<memory>(seed / 3 % 3);
           double const low = t == dtype::uint8 ? 0 : -3;
-          tensor const x = uniform({n, 2 * a.groups, 9, 8}, draw, low, 3, t, layout), w = uniform({channels * a.groups, 2, 3, 2}, draw, low, 3, t, other);
+          tensor const x = uniform({n, 2 * a.groups, 9, 8}, draw, low, 3, t, layout),
+                       w = uniform({channels * a.groups, 2, 3, 2}, draw, low, 3, t, other);
           INFO(vv::name(t) << " " << n << " samples, " << channels << " channels, groups " << a.groups);
           tensor const y = vv::conv2d(x, w, vv::none, a.stride, a.padding, a.dilation, a.groups);
           CHECK(difference(y, by_definition(x, w, a, false, y.sizes()), t == dtype::float32 ? 1e-5 : 1e-12) == "");
@@ -111,7 +113,8 @@ TEST_CASE("convolution: second derivatives, alone and mapped, are those of a con
   CHECK(difference(by_weight(by_conv)(w), by_weight(by_products)(w), 1e-12) == "");
   tensor const many = uniform({3, 2, 2, 2}, draw);
   auto const mixed = [&](auto const& f) { // both operands mapped, below a gradient of a gradient
-    return vv::vmap(vv::grad([f](auto const& b, auto const& a) { return vv::sum(vv::square(vv::grad([&](auto const& c) { return f(c, b); })(a))); }), vv::in_dims<0, 0>);
+    return vv::vmap(vv::grad([f](auto const& b, auto const& a) { return vv::sum(vv::square(vv::grad([&](auto const& c) { return f(c, b); })(a))); }),
+                    vv::in_dims<0, 0>);
   };
   tensor const inputs = uniform({3, 1, 2, 4}, draw);
   CHECK(difference(mixed(by_conv)(many, inputs), mixed(by_products)(many, inputs), 1e-12) == "");
@@ -120,15 +123,19 @@ TEST_CASE("convolution: second derivatives, alone and mapped, are those of a con
 TEST_CASE("convolution: mapped over nothing, and over several levels at once", "[op][convolution]") {
   tensor const none_mapped = vv::zeros({0, 2, 3, 5}), nothing = vv::zeros({0, 4, 3, 2});
   CHECK(vv::vmap([](auto const& x, auto const& w) { return vv::conv1d(x, w); })(none_mapped, nothing).sizes() == dims{0, 2, 4, 4});
-  CHECK(vv::vmap([](auto const& x, auto const& w) { return vv::conv1d(x, w); }, vv::in_dims<vv::none, 0>)(vv::zeros({2, 3, 5}), nothing).sizes() == dims{0, 2, 4, 4});
+  CHECK(vv::vmap([](auto const& x, auto const& w) { return vv::conv1d(x, w); }, vv::in_dims<vv::none, 0>)(vv::zeros({2, 3, 5}), nothing).sizes() ==
+        dims{0, 2, 4, 4});
   numbers draw(8);
   tensor const x = uniform({2, 3, 1, 2, 5}, draw), w = uniform({2, 4, 2, 1, 2}, draw);
-  tensor const y = vv::vmap([](auto const& a, auto const& b) { return vv::vmap([&](auto const& c) { return vv::vmap([&](auto const& d) { return vv::conv1d(c, d, vv::none, 1, 0, 1, 2); })(b); })(a); })(x, w);
+  tensor const y = vv::vmap([](auto const& a, auto const& b) {
+    return vv::vmap([&](auto const& c) { return vv::vmap([&](auto const& d) { return vv::conv1d(c, d, vv::none, 1, 0, 1, 2); })(b); })(a);
+  })(x, w);
   REQUIRE(y.sizes() == dims{2, 3, 4, 1, 2, 4});
   for (index_t i = 0; i < 2; ++i)
     for (index_t j = 0; j < 3; ++j)
       for (index_t k = 0; k < 4; ++k)
-        CHECK(difference(slice_of(slice_of(slice_of(y, 0, i), 0, j), 0, k), vv::conv1d(slice_of(slice_of(x, 0, i), 0, j), slice_of(slice_of(w, 0, i), 0, k), vv::none, 1, 0, 1, 2), 1e-13) == "");
+        CHECK(difference(slice_of(slice_of(slice_of(y, 0, i), 0, j), 0, k),
+                         vv::conv1d(slice_of(slice_of(x, 0, i), 0, j), slice_of(slice_of(w, 0, i), 0, k), vv::none, 1, 0, 1, 2), 1e-13) == "");
 }
 
 TEST_CASE("convolution: what is refused, with both shapes, and nothing is changed", "[op][convolution]") {
@@ -136,9 +143,7 @@ TEST_CASE("convolution: what is refused, with both shapes, and nothing is change
   auto text = [](auto const& call) {
     try {
       call();
-    } catch (vv::error const& e) {
-      return std::string(e.what());
-    }
+    } catch (vv::error const& e) { return std::string(e.what()); }
     return std::string("not refused");
   };
   CHECK_NOTHROW(vv::conv1d(x, w, b, 1, 0, 1, 2));
@@ -149,7 +154,10 @@ TEST_CASE("convolution: what is refused, with both shapes, and nothing is change
   CHECK_THAT(text([&] { vv::conv1d(vv::ones({4}), w); }), ContainsText("conv1d: shapes [4] and [6, 2, 3]"));
   CHECK_THAT(text([&] { vv::conv1d(x, w, vv::ones({4}), 1, 0, 1, 2); }), ContainsText("bias and result): shapes [4] and [2, 6, 3]"));
   CHECK_THAT(text([&] { vv::conv1d(x, w, vv::ones({6, 1}), 1, 0, 1, 2); }), ContainsText("[6, 1]"));
-  CHECK_THAT(text([&] { vv::conv_transpose1d(x, vv::ones({4, 2, 1}), vv::none, 1, 3); }), ContainsText("shapes [2, 4, 5] and [4, 2, 1]")); // a result without elements
+  CHECK_THAT(text([&] {
+               vv::conv_transpose1d(x, vv::ones({4, 2, 1}), vv::none, 1, 3);
+             }),
+             ContainsText("shapes [2, 4, 5] and [4, 2, 1]")); // a result without elements
   CHECK_THROWS_AS(vv::conv1d(x, vv::ones({6, 2, 0}), vv::none, 1, 0, 1, 2), vv::shape_error);
   CHECK_THROWS_AS(vv::conv1d(vv::ones({2, 4, 0}), w, vv::none, 1, 5, 1, 2), vv::shape_error); // only samples and channels may be none
   CHECK_THROWS_AS(vv::conv1d(x, w, b, 0, 0, 1, 2), vv::value_error);

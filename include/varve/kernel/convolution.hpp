@@ -5,8 +5,9 @@
 #include <varve/kernel/matmul.hpp>
 
 /// @file
-/// Convolutions as products of matrices. The matrix of all that the kernel sees, a row for each channel and tap and a column for each place, is never made as a whole: a panel of it is
-/// gathered when the product wants it, or, for transposed convolutions, what the product gives is added to the field tile by tile. All scratch memory is on the stack.
+/// Convolutions as products of matrices. The matrix of all that the kernel sees, a row for each channel and tap and a column for each place, is never
+/// made as a whole: a panel of it is gathered when the product wants it, or, for transposed convolutions, what the product gives is added to the
+/// field tile by tile. All scratch memory is on the stack.
 namespace varve::kernel {
 
 namespace detail {
@@ -28,7 +29,8 @@ public:
       run& r = all[runs++];
       r.column = k, r.count = rest < cols - k ? rest : cols - k;
       r.from = field + (j + k) / s.places() * s.groups * s.field_channels * s.field_size();
-      r.at[0] = row / s.place[1] * s.stride[0] - s.padding[0], r.at[1] = row % s.place[1] * s.stride[1] - s.padding[1], r.at[2] = i * s.stride[2] - s.padding[2];
+      r.at[0] = row / s.place[1] * s.stride[0] - s.padding[0], r.at[1] = row % s.place[1] * s.stride[1] - s.padding[1],
+      r.at[2] = i * s.stride[2] - s.padding[2];
       k += r.count;
     }
   }
@@ -86,7 +88,8 @@ private:
       if (from >= end) from = end = 0;
       for (index_t i = 0; i < from; ++i) to[i] = T(0);
       if (step == 1 && from < end) copy(to + from, line + x + from, end - from);
-      else for (index_t i = from; i < end; ++i) to[i] = line[x + i * step];
+      else
+        for (index_t i = from; i < end; ++i) to[i] = line[x + i * step];
       for (index_t i = end; i < r.count; ++i) to[i] = T(0);
     }
   }
@@ -95,7 +98,8 @@ private:
     index_t const step = s.dilation[2];
     for (index_t i = 0; i < r.count; ++i) {
       index_t const x = r.at[2] + i * s.stride[2] + t2 * step; // of the first row
-      index_t const from = x < 0 ? (step - 1 - x) / step : 0, inside = x < s.field[2] ? (s.field[2] - 1 - x) / step + 1 : 0, end = inside < count ? inside : count;
+      index_t const from = x < 0 ? (step - 1 - x) / step : 0, inside = x < s.field[2] ? (s.field[2] - 1 - x) / step + 1 : 0,
+                    end = inside < count ? inside : count;
       T* const column = to + r.column + i;
       for (index_t q = from; q < end; ++q) column[q * W] = line[x + q * step];
     }
@@ -134,7 +138,8 @@ VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* f
       T const* const w = weight + (g * m + i) * k;
       T* const to = out + (g * m + i) * places; // of the first sample
       if (!across) {
-        for (index_t n = 0; n < s.batch; ++n) detail::multiply_gathered<T>(seen, mb, k, w, n * places, (n + 1) * places, {to + n * s.groups * m * places, places, 1});
+        for (index_t n = 0; n < s.batch; ++n)
+          detail::multiply_gathered<T>(seen, mb, k, w, n * places, (n + 1) * places, {to + n * s.groups * m * places, places, 1});
         continue;
       }
       index_t const some = convolution_tile<T> / mb / W * W, all = s.batch * places;
@@ -161,7 +166,8 @@ template <class T>
 VARVE_NOINLINE void spread_tile(convolution_sizes const& s, index_t row, index_t rows, index_t place, index_t cols, T const* tile, T* field) {
   index_t const length = s.place[2], step = s.stride[2];
   for (index_t q = row; q < row + rows; ++q, tile += cols) {
-    index_t const o2 = s.offset(2, q % s.tap[2]), o1 = s.offset(1, q / s.tap[2] % s.tap[1]), o0 = s.offset(0, q / (s.tap[2] * s.tap[1]) % s.tap[0]), first = s.first(2, o2), last = s.last(2, o2);
+    index_t const o2 = s.offset(2, q % s.tap[2]), o1 = s.offset(1, q / s.tap[2] % s.tap[1]), o0 = s.offset(0, q / (s.tap[2] * s.tap[1]) % s.tap[0]),
+                  first = s.first(2, o2), last = s.last(2, o2);
     T* const plane = field + q / s.taps() * s.field_size();
     for (index_t k = 0; k < cols;) {
       index_t const i = (place + k) % length, line = (place + k) / length, count = length - i < cols - k ? length - i : cols - k;
@@ -191,12 +197,14 @@ VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* p
 }
 } // namespace detail
 
-/// A convolution of contiguous memory, which may not overlap. Floating ones are products of matrices, unless these would have one or two rows; integers wrap.
+/// A convolution of contiguous memory, which may not overlap. Floating ones are products of matrices, unless these would have one or two rows;
+/// integers wrap.
 template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
     if (s.place_channels > 2 && s.transposed) return detail::convolve_by_spreading(s, input, weight, output);
-    if ((s.place_channels > 2 || s.tap[2] > s.place[2]) && s.field_channels > 0 && !s.transposed) return detail::convolve_by_gathering(s, input, weight, output);
+    if ((s.place_channels > 2 || s.tap[2] > s.place[2]) && s.field_channels > 0 && !s.transposed)
+      return detail::convolve_by_gathering(s, input, weight, output);
   }
   kernel::convolve_directly(s, input, weight, output);
 }
@@ -205,7 +213,8 @@ template <class = void>
 VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const* input, void const* weight, void* output) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(type));
   on_dtype(type, "convolution", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) kernel::convolve<T>(s, static_cast<T const*>(input), static_cast<T const*>(weight), static_cast<T*>(output));
+    if constexpr (!std::is_same_v<T, bool>)
+      kernel::convolve<T>(s, static_cast<T const*>(input), static_cast<T const*>(weight), static_cast<T*>(output));
   });
 }
 

@@ -9,8 +9,9 @@ namespace varve::kernel {
 
 /// The sizes of a convolution over contiguous memory, its three spatial dimensions filled up in front with sizes of 1.
 ///
-/// One side of it is a *field*, in which the kernel is put at *places*: tap t at place i meets element `i * stride + t * dilation - padding` of the field. A convolution reads the field
-/// and gives an element for each place; a transposed one reads the places and adds up in the field. The weight is [groups * place_channels, field_channels, taps...] for both.
+/// One side of it is a *field*, in which the kernel is put at *places*: tap t at place i meets element `i * stride + t * dilation - padding` of the
+/// field. A convolution reads the field and gives an element for each place; a transposed one reads the places and adds up in the field. The weight
+/// is [groups * place_channels, field_channels, taps...] for both.
 struct convolution_sizes {
   index_t batch = 0, groups = 0, place_channels = 0, field_channels = 0; // channels of one group
   index_t place[3]{1, 1, 1}, field[3]{1, 1, 1}, tap[3]{1, 1, 1}, stride[3]{1, 1, 1}, padding[3]{}, dilation[3]{1, 1, 1};
@@ -42,14 +43,16 @@ struct convolution_sizes {
 };
 
 namespace detail {
-/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field: offsets of the first of `count` elements, in their planes.
+/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field: offsets of the first of `count` elements, in
+/// their planes.
 template <class F>
 constexpr void for_each_met_row(convolution_sizes const& s, index_t t0, index_t t1, index_t t2, F const& f) {
   index_t const o0 = s.offset(0, t0), o1 = s.offset(1, t1), o2 = s.offset(2, t2), from = s.first(2, o2), count = s.last(2, o2) - from;
   if (count <= 0) return;
   for (index_t i = s.first(0, o0), end0 = s.last(0, o0); i < end0; ++i)
     for (index_t j = s.first(1, o1), end1 = s.last(1, o1); j < end1; ++j)
-      f((i * s.place[1] + j) * s.place[2] + from, ((i * s.stride[0] + o0) * s.field[1] + j * s.stride[1] + o1) * s.field[2] + from * s.stride[2] + o2, count);
+      f((i * s.place[1] + j) * s.place[2] + from, ((i * s.stride[0] + o0) * s.field[1] + j * s.stride[1] + o1) * s.field[2] + from * s.stride[2] + o2,
+        count);
 }
 /// to[i * to_step] += v * from[i * from_step].
 template <class T>
@@ -74,7 +77,8 @@ constexpr void convolve_directly(convolution_sizes const& s, T const* input, T c
     for (index_t p = 0; p < s.groups * s.place_channels; ++p)
       for (index_t c = 0; c < s.field_channels; ++c) {
         T const* w = weight + (p * s.field_channels + c) * taps;
-        index_t const at_place = (n * s.groups * s.place_channels + p) * places, at_field = ((n * s.groups + p / s.place_channels) * s.field_channels + c) * field;
+        index_t const at_place = (n * s.groups * s.place_channels + p) * places,
+                      at_field = ((n * s.groups + p / s.place_channels) * s.field_channels + c) * field;
         for (index_t t0 = 0; t0 < s.tap[0]; ++t0)
           for (index_t t1 = 0; t1 < s.tap[1]; ++t1)
             for (index_t t2 = 0; t2 < s.tap[2]; ++t2) {

@@ -2,58 +2,13 @@
 #pragma once
 #include <varve/kernel/convolution.hpp>
 #include <varve/op/add.hpp>
+#include <varve/op/convolution_attributes.hpp>
 #include <varve/op/permute.hpp>
 #include <varve/op/slice.hpp>
 
 namespace varve {
 
 namespace detail {
-/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups, output_padding...}; `s` is any list with a number for each spatial dimension.
-inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
-inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
-inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
-constexpr dims convolution_rest(dims const& dilation, bool transposed, index_t groups, dims const& output_padding) {
-  dims r = dilation;
-  r.push_back(transposed).push_back(groups);
-  for (index_t p : output_padding) r.push_back(p);
-  return r;
-}
-constexpr dims zeros_for_each(dims const& s) {
-  dims r = s;
-  for (int k = 0; k < r.n; ++k) r[k] = 0;
-  return r;
-}
-inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dims const& weight) {
-  dims r = rest;
-  r[s.n + 1] *= weight[0];
-  return r;
-};
-/// The sizes of the result.
-inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad, dims const& rest) {
-  int const n = stride.n;
-  if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
-  bool const transposed = rest[n] != 0;
-  index_t const groups = rest[n + 1]; // 0 under a `vmap` over nothing
-  if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0)) refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
-  dims s{x[0], transposed ? w[1] * groups : w[0]};
-  for (int k = 0; k < n; ++k) {
-    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
-    index_t const out = transposed ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k] : whole < reach ? 0 : (whole - reach) / stride[k] + 1;
-    if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
-    s.push_back(out);
-  }
-  return s;
-};
-/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
-inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output, dims const& weight) {
-  dims more = zeros_for_each(stride);
-  bool const transposed = rest[stride.n] != 0;
-  for (int k = 0; k < more.n && !transposed; ++k) more[k] = input[k + 2] - ((output[k + 2] - 1) * stride[k] - 2 * pad[k] + rest[k] * (weight[k + 2] - 1) + 1);
-  return convolution_rest(rest.sub(0, stride.n), !transposed, rest[stride.n + 1], more);
-};
-/// Of the convolution that gives the weight's gradient, whose stride is this one's dilation.
-inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims const& rest) { return convolution_rest(stride, false, rest[stride.n + 1], zeros_for_each(stride)); };
-
 /// The axes of a value of that rank, the first two exchanged.
 inline constexpr auto exchanged = [](dims const& sizes) {
   dims r{1, 0};
@@ -88,17 +43,21 @@ constexpr auto cut(V const& v, S const& sizes) {
         },
         sizes);
     auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; }, shape_of(v), range);
-    return cut<Axis + 1>(choose(same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v), sizes);
+    return cut<Axis + 1>(choose(
+                             same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v),
+                         sizes);
   }
 }
 } // namespace detail
 
-/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups, output_padding...}.
+/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups,
+/// output_padding...}.
 template <>
 struct rules<convolution_t> : rule::bilinear {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
-  static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr auto schema =
+      "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
@@ -125,7 +84,8 @@ struct rules<convolution_t> : rule::bilinear {
   template <class Op>
   static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
     return choose(
-        same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}), [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
+        same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}),
+        [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
         [&](auto const& u, auto const& v) { return weight_gradient(op, v, u, shape_of(w)); }, g, x);
   }
   template <class Op, class N, class X, class W>
@@ -134,7 +94,8 @@ struct rules<convolution_t> : rule::bilinear {
         w.batched,
         [&](auto const& u, auto const& v) {
           return choose(
-              x.batched, [&](auto const& a, auto const& b) { return over_both(op, a, b); }, [&](auto const& a, auto const& b) { return over_weights(op, a, b); }, u, v);
+              x.batched, [&](auto const& a, auto const& b) { return over_both(op, a, b); },
+              [&](auto const& a, auto const& b) { return over_weights(op, a, b); }, u, v);
         },
         [&](auto const& u, auto const& v) { return over_inputs(op, u, v); }, x.value, w.value);
   }
@@ -147,7 +108,8 @@ private:
     auto const by_channel = choose(
         same_fact(groups, ints<1>{}), [](auto const& v) { return permute(v, on_dims(detail::exchanged, shape_of(v))); },
         [&](auto const& v) {
-          auto const apart = reshape(v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
+          auto const apart = reshape(
+              v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
           auto to = [](dims const& s, dims const& g) {
             dims r = s;
             r[0] = detail::quotient(s[1], g[0]), r[1] = g[0] * s[0];
@@ -157,7 +119,8 @@ private:
         },
         field);
     auto const samples = permute(places, on_dims(detail::exchanged, shape_of(places)));
-    auto const r = bind<convolution_t>(on_dims(detail::dilation_of, op.a, op.c), op.b, on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
+    auto const r = bind<convolution_t>(on_dims(detail::dilation_of, op.a, op.c), op.b,
+                                       on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
     return detail::reshape_to(detail::cut<2>(permute(r, on_dims(detail::exchanged, shape_of(r))), sizes), sizes);
   }
   /// Mapped inputs are more samples.
@@ -185,7 +148,8 @@ private:
       r[1] = channels(from, g[0], t[0] != 0);
       return r.insert(1, from[0]);
     };
-    auto const apart = reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
+    auto const apart =
+        reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
     return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
   }
   /// Mapped weights are more channels of the result, within each group.
@@ -199,7 +163,8 @@ private:
       r[t[0] ? 2 : 1] *= s[0];
       return r.erase(0);
     };
-    auto const apart = reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
+    auto const apart =
+        reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
     auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
     auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
       return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
@@ -214,46 +179,9 @@ private:
   }
 };
 
-namespace detail {
-/// A number for each spatial dimension of an input, none below `least`.
-constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
-  int const n = input.n - 2;
-  if (n < 1 || n > 3) refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
-  if (given.n != 1 && given.n != n) refuse::argument_is_invalid("convolution", "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
-  dims r;
-  for (int k = 0; k < n; ++k) {
-    r.push_back(given[given.n == 1 ? 0 : k]);
-    if (r[k] < least) refuse::argument_is_invalid("convolution", what);
-  }
-  return r;
-}
-inline constexpr auto convolution_stride = [](dims const& s, dims const& x) { return for_each_dimension(s, x, 1, "the stride must be positive"); };
-inline constexpr auto convolution_padding = [](dims const& p, dims const& x) { return for_each_dimension(p, x, 0, "the padding must not be negative"); };
-inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding, dims const& groups, dims const& stride, dims const& x) {
-  dims const d = for_each_dimension(dilation, x, 1, "the dilation must be positive");
-  dims more = for_each_dimension(output_padding, x, 0, "output_padding must not be negative");
-  if (groups.n != 1 || groups[0] < 1) refuse::argument_is_invalid("convolution", "groups must be positive");
-  bool const other_way = transposed[0] != 0;
-  for (int k = 0; k < more.n; ++k)
-    if (!other_way) more[k] = 0;
-    else if (more[k] >= stride[k] && more[k] >= d[k]) refuse::argument_is_invalid("convolution", "output_padding must be smaller than stride or dilation");
-  return convolution_rest(d, other_way, groups[0], more);
-};
-inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims const& bias_type, dims const& type) {
-  if (bias.n != 1 || bias[0] != y[1]) refuse::shapes_do_not_match("convolution (bias and result)", bias, y);
-  if (!(bias_type == type)) refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
-  dims r = bias;
-  for (int k = 2; k < y.n; ++k) r.push_back(1);
-  return r;
-};
-/// Attributes that the compiler refused: nothing more is to be instantiated.
-template <class... F>
-inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
-} // namespace detail
-
 template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
-constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation, T const& transposed, O const& output_padding,
-                                         G const& groups) const {
+constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation,
+                                         T const& transposed, O const& output_padding, G const& groups) const {
   using detail::as_fact;
   auto const sizes = shape_of(input);
   auto const s = on_dims(detail::convolution_stride, as_fact(stride), sizes);
