@@ -110,6 +110,17 @@ TEST_CASE("fuse with symbolic sizes: any number of images of any height", "[fuse
     }
 }
 
+TEST_CASE("fuse with symbolic sizes: what the operator refuses is refused, no images are none", "[fuse][symbolic][convolution]") {
+  constexpr index_t n = dim<"n">, h = dim<"h">;
+  constexpr auto narrow = [](auto const& w, auto const& x) { return vv::conv1d(x, w); };
+  auto const run = vv::fuse<spec<float, 2, 1, 3>, spec<float, n, 1, h>>(narrow);
+  tensor const w = vv::ones({2, 1, 3});
+  CHECK(apart(run(w, vv::ones({2, 1, 3})), narrow(w, vv::ones({2, 1, 3}))) < 1e-6);
+  CHECK(run(w, vv::ones({0, 1, 5})).sizes() == dims{0, 2, 3});
+  CHECK_THROWS_AS(run(w, vv::ones({1, 1, 2})), vv::shape_error);
+  CHECK_THROWS_AS(narrow(w, vv::ones({1, 1, 2})), vv::shape_error);
+}
+
 TEST_CASE("trace: a convolution is one node, its bias a sum", "[trace][convolution]") {
   constexpr auto g = vv::trace([](auto const& x, auto const& w, auto const& b) { return vv::conv1d(x, w, b, ints<2>{}, ints<1>{}); },
                                vv::spec<float, 2, 4, 9>, vv::spec<float, 6, 4, 3>, vv::spec<float, 6>);

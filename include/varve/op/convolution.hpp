@@ -51,7 +51,7 @@ constexpr auto cut(V const& v, S const& sizes) {
 } // namespace detail
 
 /// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups,
-/// output_padding...}.
+/// output_padding...}. Outside of the input there are zeros; whether their products with infinite weights are made, and are NaN, is left open.
 template <>
 struct rules<convolution_t> : rule::bilinear {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
