@@ -28534,10 +28534,10 @@ constexpr auto convolution_t::operator()(X const& input, W const& weight, B cons
     auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
     auto const fits = on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
     if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>) return input;
+    else if constexpr (is_none<B>) return bind<convolution_t>(s, p, rest)(input, weight);
     else {
       auto const y = bind<convolution_t>(s, p, rest)(input, weight);
-      if constexpr (is_none<B>) return y;
-      else return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
+      return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
     }
   }
 }
