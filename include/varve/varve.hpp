@@ -18,6 +18,7 @@
 #include <varve/fwd.hpp>
 #include <varve/graph/compile.hpp>
 #include <varve/graph/equal.hpp>
+#include <varve/graph/fast_math.hpp>
 #include <varve/graph/fuse.hpp>
 #include <varve/graph/fuse_graph.hpp>
 #include <varve/graph/fuse_sized.hpp>

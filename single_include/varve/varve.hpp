@@ -24274,6 +24274,18 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   return r;
 }
 
+/// A run-time graph as the planner takes it.
+template <class G>
+VARVE_COLD G typed_and_optimized(G const& g) {
+  for (node const& n : g)
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  G const flat = inline_calls(g);
+  G const pure = functionalize(flat);
+  G const typed = as_traced<>(pure);
+  return optimize(typed);
+}
+
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
 VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
@@ -24332,13 +24344,7 @@ private:
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  for (node const& n : g)
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const flat = inline_calls(g);
-  G const pure = functionalize(flat);
-  G const typed = as_traced<>(pure);
-  G const better = optimize(typed);
+  G const better = loop::typed_and_optimized(g);
   return fused_graph(loop::prepare<>(better));
 }
 
@@ -24875,6 +24881,743 @@ constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_c
 
 } // namespace varve
 
+// ---- varve/graph/residue.hpp
+/// @file
+/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of 4 modulo p are as many as there are exponents
+/// modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they do for numbers.
+namespace varve::residue {
+
+__extension__ typedef unsigned __int128 product;
+inline constexpr std::uint64_t q = 1152921504606845789u, p = 2 * q + 1;
+
+template <std::uint64_t M>
+constexpr std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(product{a} * b % M);
+}
+template <std::uint64_t M>
+constexpr std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+  return a + b < M ? a + b : a + b - M; // both are below 2^62
+}
+template <std::uint64_t M>
+constexpr std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
+  return a >= b ? a - b : a + M - b;
+}
+template <std::uint64_t M>
+constexpr std::uint64_t power(std::uint64_t x, std::uint64_t n) {
+  std::uint64_t r = 1;
+  for (; n; n >>= 1, x = times<M>(x, x))
+    if (n & 1) r = times<M>(r, x);
+  return r;
+}
+/// 1 / x, by Fermat; 0 for 0.
+template <std::uint64_t M>
+constexpr std::uint64_t inverse(std::uint64_t x) {
+  return power<M>(x, M - 2);
+}
+/// A number, to 40 bits: products of constants that are equal but for rounding have one residue. Infinities and NaN have none.
+template <std::uint64_t M>
+constexpr std::uint64_t of(double x) {
+  if (x == 0) return 0;
+  if (x == 1 || x == -1) return x == 1 ? 1 : M - 1;
+  std::uint64_t const bits = std::bit_cast<std::uint64_t>(x < 0 ? -x : x) + (1u << 11);
+  int const exponent = static_cast<int>(bits >> 52) - 1023 - 40;
+  std::uint64_t const mantissa = ((bits >> 12) & ((std::uint64_t{1} << 40) - 1)) | std::uint64_t{1} << 40;
+  std::uint64_t const scale = power<M>(2, static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent));
+  std::uint64_t const r = times<M>(mantissa, exponent < 0 ? inverse<M>(scale) : scale);
+  return x < 0 ? minus<M>(0, r) : r;
+}
+/// A number that looks random, made of two (SplitMix64).
+constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t x) {
+  std::uint64_t z = (seed ^ (x + 0x9E3779B97F4A7C15u + (seed << 6) + (seed >> 2))) + 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+} // namespace varve::residue
+
+// ---- varve/graph/fingerprint.hpp
+namespace varve::detail {
+
+/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
+constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
+
+/// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of the inputs and of
+/// exponentials, roots and other functions, evaluated at one random point modulo large primes. Nodes whose `value`s agree are equal up to their
+/// `scale`s; that others agree by accident has a probability of 2^-60 for each pair (Schwartz, 1980).
+struct fingerprint {
+  double scale = 1;
+  std::uint64_t value = 1;     // modulo p, without the scale
+  std::uint64_t exponent = 1;  // the same function modulo q: for exponentials of it
+  std::uint64_t logarithm = 0; // 4^logarithm is the value
+  std::uint64_t root = 1;      // its square is the exponent
+  bool has_logarithm = true, has_root = true;
+
+  /// A number.
+  static constexpr fingerprint of(double x) { return {x}; }
+  /// A function of which nothing is known but what it is a function of, or an input.
+  static constexpr fingerprint unknown(std::uint64_t what) {
+    fingerprint f;
+    f.logarithm = residue::mixed(what, 1) % residue::q, f.root = residue::mixed(what, 2) % residue::q;
+    f.value = residue::power<residue::p>(4, f.logarithm), f.exponent = residue::times<residue::q>(f.root, f.root);
+    return f;
+  }
+  constexpr bool is_zero() const { return scale == 0 || value == 0; }
+  constexpr bool is_number() const { return is_zero() || (value == 1 && exponent == 1); }
+  /// For hashing: value and scale.
+  constexpr std::uint64_t hash() const { return residue::mixed(value, residue::of<residue::p>(scale)); }
+};
+
+constexpr fingerprint product(fingerprint const& a, fingerprint const& b) {
+  fingerprint r;
+  r.scale = a.scale * b.scale, r.value = residue::times<residue::p>(a.value, b.value),
+  r.exponent = residue::times<residue::q>(a.exponent, b.exponent);
+  r.has_logarithm = a.has_logarithm && b.has_logarithm, r.has_root = false;
+  if (r.has_logarithm) r.logarithm = residue::plus<residue::q>(a.logarithm, b.logarithm);
+  return r;
+}
+constexpr fingerprint inverse(fingerprint const& a) {
+  fingerprint r;
+  r.scale = 1 / a.scale, r.value = residue::inverse<residue::p>(a.value), r.exponent = residue::inverse<residue::q>(a.exponent);
+  r.has_logarithm = a.has_logarithm, r.logarithm = residue::minus<residue::q>(0, a.logarithm), r.has_root = false;
+  return r;
+}
+/// a + sign * b
+constexpr fingerprint sum(fingerprint const& a, fingerprint b, double sign) {
+  b.scale *= sign;
+  if (a.is_zero()) return b;
+  if (b.is_zero()) return a;
+  fingerprint r;
+  auto close = [](double x, double y) { return kernel::constant::magnitude(x - y) <= 1e-12 * kernel::constant::magnitude(x); };
+  if (a.value == b.value) { // like terms
+    r = a;
+    r.scale = close(a.scale, -b.scale) ? 0 : a.scale + b.scale;
+    return r;
+  }
+  bool const same = close(a.scale, b.scale), opposite = close(a.scale, -b.scale);
+  if (same || opposite) r.scale = a.scale, b.scale = same ? 1 : -1;
+  double const first = same || opposite ? 1 : a.scale;
+  r.value = residue::plus<residue::p>(residue::times<residue::p>(residue::of<residue::p>(first), a.value),
+                                      residue::times<residue::p>(residue::of<residue::p>(b.scale), b.value));
+  r.exponent = residue::plus<residue::q>(residue::times<residue::q>(residue::of<residue::q>(first), a.exponent),
+                                         residue::times<residue::q>(residue::of<residue::q>(b.scale), b.exponent));
+  r.has_logarithm = r.has_root = false;
+  return r;
+}
+constexpr fingerprint exponential(fingerprint const& a) {
+  std::uint64_t const power = a.is_zero() ? 0 : residue::times<residue::q>(residue::of<residue::q>(a.scale), a.exponent);
+  fingerprint r = fingerprint::unknown(residue::mixed(3, power)); // of which the powers of itself are unknown
+  r.logarithm = power, r.value = residue::power<residue::p>(4, power);
+  return r;
+}
+constexpr fingerprint logarithm(fingerprint const& a) {
+  fingerprint r = fingerprint::unknown(residue::mixed(5, a.has_logarithm && a.scale == 1 ? a.logarithm : a.hash()));
+  if (a.has_logarithm && a.scale == 1) r.exponent = a.logarithm, r.has_root = false;
+  return r;
+}
+/// Of inputs and unknown functions only: what is a square may be one of a negative number.
+constexpr fingerprint square_root(fingerprint const& a) {
+  if (!a.has_root || !a.has_logarithm || !(a.scale > 0)) return fingerprint::unknown(residue::mixed(7, a.hash()));
+  fingerprint r;
+  r.scale = kernel::constant::sqrt(a.scale), r.logarithm = residue::times<residue::q>(a.logarithm, (residue::q + 1) / 2);
+  r.value = residue::power<residue::p>(4, r.logarithm), r.exponent = a.root, r.has_root = false;
+  return r;
+}
+
+/// The fingerprint of each node of a graph, in order.
+struct fingerprints {
+  graph const& g;
+  list<known> const what;
+  list<fingerprint> of{};
+
+  constexpr explicit fingerprints(graph const& graph_) : g(graph_), what(identify(graph_)) {
+    of.reserve(g.nodes.size());
+    for (std::size_t n = 0; n < g.nodes.size(); ++n) of.push_back(compute(static_cast<int>(n)));
+  }
+  constexpr fingerprint const& operand(node const& nd, int k) const {
+    return of[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])];
+  }
+
+private:
+  /// Is it arithmetic on floating-point numbers?
+  constexpr bool is_real(node const& nd) const {
+    bool r = is_floating(nd.out.type);
+    for (int k = 0; k < nd.count; ++k)
+      r = r && is_floating(g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])].out.type);
+    return r;
+  }
+  constexpr fingerprint compute(int n) const {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    known const k = what[static_cast<std::size_t>(n)];
+    bool const other = k == known::placeholder || k == known::data || nd.regions_count > 0 || nd.op->kind == op_kind::random ||
+                       nd.op->kind == op_kind::mutation || nd.op->kind == op_kind::hop;
+    if (other || (k == known::constant && nd.value != 0 && !is_moderate(nd.value)))
+      return fingerprint::unknown(residue::mixed(11, static_cast<std::uint64_t>(n)));
+    if (k == known::constant) return fingerprint::of(nd.value);
+    if (!is_real(nd)) return unknown(nd, k);
+    fingerprint const& a = operand(nd, 0);
+    if (is_pointwise(k)) return pointwise(nd, k, a);
+    bool const passes =
+        (k == known::expand || k == known::sum || k == known::reshape || k == known::permute || k == known::slice || k == known::slice_backward) &&
+        nd.count == 1;
+    if (k == known::expand && passes) return a; // element by element: as pointwise operators broadcast
+    fingerprint r = unknown(nd, k, passes);
+    if (passes) r.scale = a.is_zero() ? 0 : a.scale;
+    return r;
+  }
+  constexpr fingerprint pointwise(node const& nd, known k, fingerprint const& a) const {
+    fingerprint const& b = operand(nd, nd.count - 1);
+    std::string_view const name = nd.op->name;
+    bool const divides = k == known::div || name == "reciprocal" || name == "rsqrt";
+    if (divides && b.is_zero()) return unknown(nd, k);
+    fingerprint r;
+    if (k == known::add) r = sum(a, b, 1);
+    else if (k == known::sub) r = sum(a, b, -1);
+    else if (k == known::mul) r = product(a, b);
+    else if (k == known::div) r = product(a, inverse(b));
+    else if (k == known::neg) r = a, r.scale = -a.scale;
+    else if (name == "square") r = product(a, a);
+    else if (name == "reciprocal") r = inverse(a);
+    else if (name == "sqrt" && !a.is_zero()) r = square_root(a);
+    else if (name == "rsqrt") r = inverse(square_root(a));
+    else if (name == "exp") r = exponential(a);
+    else if (name == "log" && !a.is_zero()) r = logarithm(a);
+    else r = unknown(nd, k);
+    return r.scale == 0 || is_moderate(r.scale) ? r : unknown(nd, k);
+  }
+  /// Sizes count where an operator looks at more than one element. `linear`: scales of the operand are the result's.
+  constexpr fingerprint unknown(node const& nd, known k, bool linear = false) const {
+    std::uint64_t h = residue::mixed(13, nd.op->kind == op_kind::convert ? static_cast<std::uint64_t>(nd.out.type) : 0);
+    for (char const* c = nd.op->name; *c; ++c) h = residue::mixed(h, static_cast<unsigned char>(*c));
+    for (int j = 0; j < nd.at.count; ++j, h = residue::mixed(h, 17))
+      for (index_t x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x));
+    for (int j = 0; j < nd.count; ++j) {
+      fingerprint const& f = operand(nd, j);
+      h = residue::mixed(h, linear ? f.value : f.hash());
+      if (is_pointwise(k) || k == known::convert) continue;
+      for (index_t x : g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + j)])].out.sizes)
+        h = residue::mixed(h, static_cast<std::uint64_t>(x));
+    }
+    return fingerprint::unknown(h);
+  }
+};
+
+} // namespace varve::detail
+
+// ---- varve/graph/reciprocals.hpp
+namespace varve {
+namespace detail {
+/// State of `share_reciprocals`.
+struct reciprocals : folder {
+  op_handle const* mul_;
+  list<int> of; // by new node: how often it divides; then ~ of the node that is its reciprocal
+
+  constexpr reciprocals(graph const& graph_, op_handle const* mul) : folder(graph_), mul_(mul), of(graph_.nodes.size(), 0) {
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      if (divides(g.nodes[n], what[n])) ++of[denominator(g.nodes[n])];
+  }
+  constexpr bool divides(node const& nd, known k) const {
+    return k == known::div && is_floating(nd.out.type) && g.nodes[denominator(nd)].out.type == nd.out.type;
+  }
+  constexpr std::size_t denominator(node const& nd) const { return static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + 1)]); }
+  constexpr int visit(int n) {
+    node nd = g.nodes[static_cast<std::size_t>(n)];
+    known const k = what[static_cast<std::size_t>(n)];
+    if (!live[static_cast<std::size_t>(n)]) return -1;
+    if (k == known::div && divides(nd, k)) {
+      std::size_t const d = denominator(nd);
+      bool const fewer = numel(g.nodes[d].out.sizes) < numel(nd.out.sizes);
+      if (of[d] < 0 || of[d] > 1 || fewer) {
+        if (of[d] >= 0) of[d] = ~reciprocal(nd, d);
+        int const in[] = {w.operand(nd, 0), ~of[d]};
+        if (w.to.nodes[static_cast<std::size_t>(in[0])].value == 1 && w.to.nodes[static_cast<std::size_t>(in[0])].op == &constant_handle &&
+            w.to.nodes[static_cast<std::size_t>(in[1])].out == nd.out)
+          return in[1];
+        nd.op = mul_;
+        return w.append(nd, in);
+      }
+    }
+    return w.copy(nd);
+  }
+  constexpr int reciprocal(node nd, std::size_t d) {
+    node one;
+    one.op = &constant_handle, one.out = {nd.out.type, {}}, one.value = 1;
+    int const in[] = {w.append(one, nullptr), w.now[d]};
+    nd.out.sizes = g.nodes[d].out.sizes;
+    return w.append(nd, in);
+  }
+};
+} // namespace detail
+
+/// Where several values are divided by one, or more elements than divide, they are multiplied by its reciprocal, which is computed once: a rounding more. One visit per node.
+template <class Mul = mul_t>
+constexpr graph share_reciprocals(graph const& g) {
+  detail::reciprocals r(g, &handle<Mul>);
+  return r.w.run([&](int n) { return r.visit(n); }, [] {});
+}
+
+} // namespace varve
+
+// ---- varve/graph/relax.hpp
+namespace varve {
+namespace detail {
+/// State of `relax`.
+struct relaxer : folder {
+  fingerprints const prints;
+  op_handle const *mul_ = nullptr, *div_ = nullptr;
+  struct entry {
+    std::uint64_t value;
+    double scale;
+    int node; // of the new graph
+  };
+  list<int> table{};    // entries by value
+  list<entry> seen{};   // of this region
+  list<int> inputs{};   // the first floating-point arguments of this region, old numbers
+  list<char> nonzero{}; // old nodes that the program divides by, or takes the logarithm of
+  list<int> new_uses{}; // by new node: how often the old nodes that became it are used
+
+  constexpr explicit relaxer(graph const& graph_) : folder(graph_), prints(graph_) {
+    std::size_t slots = 16;
+    while (slots < 4 * g.nodes.size()) slots *= 2;
+    table.assign(slots, -1);
+    nonzero.assign(g.nodes.size(), 0);
+    for (std::size_t n = g.nodes.size(); n-- > 0;) {
+      node const& nd = g.nodes[n];
+      std::string_view const name = nd.op->name;
+      bool const divides = name == "log" || name == "reciprocal" || name == "rsqrt",
+                 passes = nonzero[n] && (what[n] == known::mul || what[n] == known::div || what[n] == known::neg || name == "sqrt");
+      for (int e = 0; e < nd.count; ++e)
+        if (live[n] && (divides || passes || (what[n] == known::div && e == 1)))
+          nonzero[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + e)])] = 1;
+    }
+  }
+  constexpr std::size_t slot(std::uint64_t v, meta const& out) const {
+    std::size_t s = static_cast<std::size_t>(residue::mixed(1, v)) & (table.size() - 1);
+    for (; table[s] >= 0; s = (s + 1) & (table.size() - 1)) {
+      entry const& e = seen[static_cast<std::size_t>(table[s])];
+      if (e.value == v && at(e.node).out == out) break;
+    }
+    return s;
+  }
+  constexpr void start() {
+    table.assign(table.size(), -1);
+    seen = {}, inputs = {};
+  }
+  /// What a new node is a multiple of, and the factor.
+  struct multiple {
+    int of;
+    double by;
+  };
+  constexpr multiple factored(int n) const {
+    node const& nd = at(n);
+    if (!is_floating(nd.out.type)) return {n, 1};
+    if (kind(n) == known::neg) return {input(n, 0), -1};
+    if (kind(n) != known::mul) return {n, 1};
+    for (int k = 0; k < 2; ++k)
+      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
+    return {n, 1};
+  }
+  /// A number other than 0 that may be multiplied with others.
+  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
+  constexpr int number(meta const& m, double x) {
+    node c;
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = round_to(m.type, x);
+    return add(c, nullptr, known::constant);
+  }
+  /// `by` times a new node that has the shape of `nd`.
+  constexpr int scaled(node const& nd, int n, double by) {
+    multiple const m = factored(n);
+    if (m.by != 1 && at(m.of).out == nd.out && is_moderate(by * m.by)) n = m.of, by *= m.by;
+    if (by == 1) return n;
+    if (by == -1) return negated(nd, n);
+    if ((kind(n) == known::add || kind(n) == known::sub) && uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
+      for (int k = 0; k < 2; ++k)
+        if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out && is_moderate(by * value[static_cast<std::size_t>(input(n, k))])) {
+          node const sum = at(n);
+          known const how = kind(n);
+          int in[2];
+          in[k] = number(nd.out, by * value[static_cast<std::size_t>(input(n, k))]), in[1 - k] = scaled(nd, input(n, 1 - k), by);
+          return add(sum, in, how);
+        }
+    return pair(mul_, known::mul, nd, n, number(nd.out, by));
+  }
+  constexpr int uses_of(int n) const { return static_cast<std::size_t>(n) < new_uses.size() ? new_uses[static_cast<std::size_t>(n)] : 0; }
+
+  constexpr int known_value(node const& nd, fingerprint const& f) {
+    if (f.is_zero()) return splatted(nd.out, 0);
+    if (f.is_number()) return splatted(nd.out, round_to(nd.out.type, f.scale));
+    std::size_t const s = slot(f.value, nd.out);
+    if (table[s] < 0) return -1;
+    entry const& e = seen[static_cast<std::size_t>(table[s])];
+    double const ratio = f.scale / e.scale;
+    bool const same = ratio > 1 - 1e-12 && ratio < 1 + 1e-12;
+    return is_moderate(ratio) ? scaled(nd, e.node, same ? 1 : ratio) : -1;
+  }
+  constexpr void remember(int n, fingerprint const& f, double scale) {
+    if (f.is_number()) return;
+    meta const out = at(n).out; // a copy: nodes move
+    std::size_t const s = slot(f.value, out);
+    if (table[s] >= 0) return;
+    table[s] = static_cast<int>(seen.size());
+    seen.push_back({f.value, scale, n});
+  }
+  /// An exponential that another value is a multiple of, by an input: that value and one operation more; -1 for none.
+  constexpr int known_multiple(node const& nd, fingerprint const& f) {
+    for (int k : inputs) {
+      int const by = w.now[static_cast<std::size_t>(k)];
+      if (at(by).out.type != nd.out.type || (at(by).out.sizes.n > 0 && !(at(by).out.sizes == nd.out.sizes))) continue;
+      for (bool divided : {true, false}) {
+        if (divided && !nonzero[static_cast<std::size_t>(k)]) continue;
+        fingerprint const& x = prints.of[static_cast<std::size_t>(k)];
+        std::size_t const s = slot(product(f, divided ? x : inverse(x)).value, nd.out);
+        if (table[s] < 0) continue;
+        entry const& e = seen[static_cast<std::size_t>(table[s])];
+        if (!is_moderate(f.scale / e.scale)) continue;
+        return scaled(nd, pair(divided ? div_ : mul_, divided ? known::div : known::mul, nd, e.node, by), f.scale / e.scale);
+      }
+    }
+    return -1;
+  }
+  constexpr int product_of(node const& nd, int a, int b) {
+    for (int k = 0; k < 2 && kind(a) == known::div && kind(b) == known::div; ++k, std::swap(a, b)) // x / y * (y / z)
+      if (int const x = input(a, 0), z = input(b, 1); input(a, 1) == input(b, 0) && at(x).out.type == at(z).out.type && (at(x).out == nd.out || at(z).out == nd.out))
+        return pair(div_, known::div, nd, x, z);
+    return pair(mul_, known::mul, nd, a, b);
+  }
+  constexpr int quotient_of(node const& nd, int a, int b) {
+    if (is_splat(a, 1.0) && kind(b) == known::div && at(b).out == nd.out) return pair(div_, known::div, nd, input(b, 1), input(b, 0));
+    return pair(div_, known::div, nd, a, b);
+  }
+  /// Numbers out of products, quotients and sums; -1 for none.
+  constexpr int outwards(node const& nd, known k, int const* in, fingerprint const& f) {
+    if (k == known::neg) return scaled(nd, in[0], -1);
+    auto whole = [&](int e) { return is_number(in[1 - e]) && at(in[e]).out == nd.out; }; // the other one is a number
+    if (k == known::mul && whole(0)) return scaled(nd, in[0], value[static_cast<std::size_t>(in[1])]);
+    if (k == known::mul && whole(1)) return scaled(nd, in[1], value[static_cast<std::size_t>(in[0])]);
+    if (k == known::div && whole(0)) return scaled(nd, in[0], 1 / value[static_cast<std::size_t>(in[1])]);
+    multiple const a = factored(in[0]), b = factored(in[1]);
+    if (k == known::mul || k == known::div) {
+      double const together = k == known::mul ? a.by * b.by : a.by / b.by;
+      bool const apart =
+          is_moderate(together) && ((a.by != 1 && uses_of(in[0]) == 1) || (b.by != 1 && uses_of(in[1]) == 1) || (a.by != 1 && b.by != 1));
+      double const by = apart ? together : 1;
+      int const first = apart ? a.of : in[0], second = apart ? b.of : in[1];
+      int const r = k == known::mul ? product_of(nd, first, second) : quotient_of(nd, first, second);
+      remember(r, f, f.scale / by);
+      return scaled(nd, r, by);
+    }
+    if (a.by == 1 || (a.by != b.by && a.by != -b.by) || (uses_of(in[0]) > 1 && uses_of(in[1]) > 1)) return -1;
+    double const sign = k == known::sub ? -1 : 1;
+    bool const adds = sign * b.by == a.by;
+    if (!(adds ? add_ : sub_)) return -1;
+    int const r = pair(adds ? add_ : sub_, adds ? known::add : known::sub, nd, a.of, b.of);
+    remember(r, f, f.scale / a.by);
+    return scaled(nd, r, a.by);
+  }
+  constexpr int visit(int n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    known const k = what[static_cast<std::size_t>(n)];
+    fingerprint const& f = prints.of[static_cast<std::size_t>(n)];
+    list<int> in;
+    for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
+    if (k == known::data) {
+      node constant = nd;
+      take_constants(w.to, g, constant);
+      return add(constant, nullptr, k);
+    }
+    if (k == known::placeholder && is_floating(nd.out.type) && inputs.size() < 16) inputs.push_back(n);
+    bool const pure =
+        is_floating(nd.out.type) && nd.regions_count == 0 && (nd.op->kind == op_kind::pointwise || is_view(k) || is_reduction(k) || k == known::mm);
+    node plain; // an elementwise operator with this result
+    plain.out = nd.out;
+    int r = pure ? known_value(plain, f) : -1;
+    if (r < 0 && pure && std::string_view(nd.op->name) == "exp") r = known_multiple(plain, f);
+    bool real = pure && k >= known::add && k <= known::neg;
+    for (int e = 0; e < nd.count; ++e) real = real && is_floating(at(in[e]).out.type);
+    if (r < 0 && real) r = outwards(plain, k, in.data(), f);
+    if (r < 0 && k == known::sum && uses_of(in[0]) == 1)
+      if (multiple const m = factored(in[0]); m.by != 1 && is_floating(nd.out.type)) {
+        int const total = add(nd, &m.of, k);
+        remember(total, f, f.scale / m.by);
+        r = scaled(plain, total, m.by);
+      }
+    if (r < 0) r = add(nd, in.data(), k);
+    if (is_floating(nd.out.type)) remember(r, f, f.scale);
+    while (new_uses.size() < w.to.nodes.size()) new_uses.push_back(0);
+    new_uses[static_cast<std::size_t>(r)] += uses[static_cast<std::size_t>(n)];
+    return r;
+  }
+};
+} // namespace detail
+
+/// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
+/// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where they are least work; what
+/// several values are divided by is inverted once. Of prepared graphs; expected constant work per node. A template, so that units which do not fuse
+/// know nothing of the operators it writes with.
+template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
+constexpr graph relax(graph const& g) {
+  detail::relaxer first(g);
+  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
+  first.div_ = &handle<Div>;
+  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
+  graph const better = optimize(simple);
+  graph const inverted = share_reciprocals<Mul>(better);
+  return optimize(inverted);
+}
+
+} // namespace varve
+
+// ---- varve/graph/table_driven.hpp
+/// @file
+/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
+namespace varve {
+namespace loop {
+
+/// Array sizes of frozen tables.
+struct block_sizes {
+  std::size_t buffers, slots, stages, calls, bodies, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
+  static constexpr block_sizes of(block_program const& p) {
+    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
+            p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
+  }
+  constexpr bool holds(block_sizes const& o) const {
+    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
+           sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
+           callees >= o.callees;
+  }
+};
+
+/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a table names it.
+template <block_sizes S>
+struct static_block_keys {
+  kernel_key kernels[S.kernels + 1]{};
+  fold_key folds[S.folds + 1]{};
+  callee_key callees[S.callees + 1]{};
+};
+/// Tables in arrays of the executable.
+template <block_sizes S>
+struct static_block_program {
+  buffer buffers[S.buffers + 1]{};
+  int slots[S.slots + 1]{};
+  stage stages[S.stages + 1]{};
+  block_call calls[S.calls + 1]{};
+  block_body bodies[S.bodies + 1]{};
+  block_access accesses[S.accesses + 1]{};
+  block_place places[S.places + 1]{};
+  block_step steps[S.steps + 1]{};
+  block_sink sinks[S.sinks + 1]{};
+  block_function functions[S.functions + 1]{};
+  alignas(64) unsigned char constants[S.constants + 1]{};
+  meta arguments[S.arguments + 1]{}, results[S.results + 1]{};
+  block_sizes used{};
+  /// Bytes of stack.
+  index_t workspace = 0;
+  bool writes_arguments = false;
+};
+
+namespace detail {
+template <class T>
+constexpr void copy(T* to, T const* from, std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) to[k] = from[k];
+}
+template <class T>
+constexpr void copy(T* to, list<T> const& from, std::size_t) {
+  for (T const& x : from) *to++ = x;
+}
+/// Copies tables of any form `P`, of which `n` is used.
+template <block_sizes S, class P>
+constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
+  static_block_program<S> r;
+  r.used = n;
+  if (!S.holds(n)) return r;
+  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
+  copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
+  copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
+  copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
+  for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
+  r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
+  return r;
+}
+template <block_sizes S, class P>
+constexpr static_block_keys<S> frozen_keys(P const& p, block_sizes const& n) {
+  static_block_keys<S> r;
+  if (!S.holds(n)) return r;
+  copy(r.kernels, p.kernels, n.kernels), copy(r.folds, p.folds, n.folds), copy(r.callees, p.callees, n.callees);
+  return r;
+}
+/// Tables and names in arrays of size `S`.
+template <class Make, block_sizes S>
+struct planned_blocks {
+  struct both {
+    static_block_program<S> program;
+    static_block_keys<S> keys;
+  };
+  static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
+    graph const traced = Make{}();
+    block_program p;
+    if (has_mutation(traced)) {
+      p.writes_arguments = true; // refused where the message is short
+      p.functions.push_back({});
+    } else {
+      graph better = optimize(traced);
+      join_slices(better);
+      p = plan_blocks<lane_kernels>(better);
+    }
+    return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
+  }
+  static constexpr both value = build();
+};
+inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
+template <class Make, class First = planned_blocks<Make, usual_blocks>>
+using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
+
+template <class T>
+void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+  int const rank = c.out.sizes.n;
+  bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
+  index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)];
+  auto const *a = reinterpret_cast<T const*>(in[0]), *b = reinterpret_cast<T const*>(in[1]);
+  auto* r = reinterpret_cast<T*>(out);
+  for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
+    kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
+}
+template <known What, class T, class O>
+void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
+  auto* const r = reinterpret_cast<T*>(out);
+  if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
+  else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
+  else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
+  else if constexpr (What == known::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
+  else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
+}
+/// Callee `K` of the keys of `P`.
+template <class P, int K>
+constexpr block_callee linked_callee() {
+  constexpr callee_key k = P::keys.callees[K];
+  using T = type_of<k.type>;
+  if constexpr (k.what == known::mm) {
+    static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
+    return {&multiply_blocks<T>, nullptr};
+  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::convolution || k.what == known::argmax) {
+    return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
+  } else {
+    static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+    return {};
+  }
+}
+} // namespace detail
+
+/// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that is named is instantiated, once.
+template <class Make>
+struct tabulated {
+private:
+  using planned = detail::planned_once_or_twice<Make>;
+  static constexpr block_sizes sizes = planned::value.program.used;
+
+public:
+  static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
+  static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
+
+  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
+
+  /// Executes the program; temporaries live on the stack.
+  template <int Arguments, int Results>
+  static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
+    alignas(64) std::byte workspace[static_cast<std::size_t>(value.workspace) + 64];
+    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace);
+  }
+
+private:
+  template <class, class, class>
+  struct pointers;
+  template <std::size_t... K, std::size_t... F, std::size_t... C>
+  struct pointers<std::index_sequence<K...>, std::index_sequence<F...>, std::index_sequence<C...>> {
+    static constexpr kernel::loop kernels[sizeof...(K) + 1]{linked_kernel<tabulated, static_cast<int>(K)>()...};
+    static constexpr kernel::detail::reducer folds[sizeof...(F) + 1]{linked_fold<tabulated, static_cast<int>(F)>()...};
+    static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
+  };
+  using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
+  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.accesses, value.places,
+                                   value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
+};
+
+} // namespace loop
+
+/// How `fuse(f, table_driven)` executes.
+struct table_driven_t {
+  template <class Make>
+  using program = loop::tabulated<Make>;
+};
+/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of run-time fusion, on blocks that stay in the first cache. The compiler
+/// writes no code for single operations, so that a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
+/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those of `fuse(f)`, sums in another order.
+inline constexpr table_driven_t table_driven{};
+
+} // namespace varve
+
+// ---- varve/graph/fast_math.hpp
+namespace varve {
+
+namespace loop {
+/// A function that is fused with `fast_math`.
+template <class F>
+struct relaxed {
+  [[no_unique_address]] F f;
+};
+template <class F, class... A>
+struct traced<relaxed<F>, A...> {
+  constexpr graph operator()() const {
+    graph const g = traced<F, A...>{}();
+    if (has_mutation(g)) return g;
+    graph const better = varve::prepare(g);
+    return relax(better);
+  }
+};
+template <class F, class... S>
+struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
+  static constexpr graph at(int point) {
+    graph const g = traced_for_samples<F, S...>::at(point);
+    if (has_mutation(g)) return g;
+    graph const better = varve::prepare(g);
+    return relax(better);
+  }
+};
+} // namespace loop
+
+/// The type of `fast_math`.
+struct fast_math_t {};
+/// `fuse(f, fast_math)`, `fuse(f, table_driven, fast_math)`, `fuse<spec<float, dim<"n">>>(f, fast_math)`: the program may compute what is equal in
+/// real arithmetic instead of what IEEE arithmetic says operation by operation: sums and products in another order, reciprocals, 0 for products with
+/// 0, what cancels left out. It takes for granted that no operation, also one whose result is not chosen, gives an infinity or NaN, and that the sign
+/// of a zero does not matter. As `-ffast-math` of compilers, and beyond: equal functions of the inputs are found however they are written,
+/// exponentials and roots included, so that what reverse mode computes twice in different words is computed once. Compilers need about twice the time
+/// for tracing and planning.
+inline constexpr fast_math_t fast_math{};
+
+template <class F>
+constexpr fused<loop::relaxed<F>> fuse(F const&, fast_math_t) {
+  return {};
+}
+/// A graph made at run time.
+template <class G>
+requires std::is_same_v<G, graph> fused_graph fuse(G const& g, fast_math_t) {
+  G const better = loop::typed_and_optimized(g);
+  G const relaxed = relax(better);
+  return fused_graph(loop::prepare<>(relaxed));
+}
+template <class F, class How>
+constexpr fused<loop::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
+  return {};
+}
+template <auto First, auto... Rest, class F>
+requires loop::specs<First, Rest...>
+constexpr auto fuse(F const& f, fast_math_t) { return fuse<First, Rest...>(loop::relaxed<F>{f}); }
+template <auto First, auto... Rest, class F, class How>
+requires loop::specs<First, Rest...>
+constexpr auto fuse(F const& f, How how, fast_math_t) { return fuse<First, Rest...>(loop::relaxed<F>{f}, how); }
+
+} // namespace varve
+
 // ---- varve/graph/linearize.hpp
 namespace varve {
 
@@ -25150,194 +25893,6 @@ operator_schema schema_of(graph_view const& g, N const& n) {
   if (!n.regions_count) throw value_error((std::string("varve: schema_of: ") + n.op->name + " is no higher-order operator; ops::find(name)->schema is the schema of all its calls").c_str());
   return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count, g.regions[n.regions_first].result_count);
 }
-
-} // namespace varve
-
-// ---- varve/graph/table_driven.hpp
-/// @file
-/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
-namespace varve {
-namespace loop {
-
-/// Array sizes of frozen tables.
-struct block_sizes {
-  std::size_t buffers, slots, stages, calls, bodies, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
-  static constexpr block_sizes of(block_program const& p) {
-    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
-            p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
-  }
-  constexpr bool holds(block_sizes const& o) const {
-    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
-           sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
-           callees >= o.callees;
-  }
-};
-
-/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a table names it.
-template <block_sizes S>
-struct static_block_keys {
-  kernel_key kernels[S.kernels + 1]{};
-  fold_key folds[S.folds + 1]{};
-  callee_key callees[S.callees + 1]{};
-};
-/// Tables in arrays of the executable.
-template <block_sizes S>
-struct static_block_program {
-  buffer buffers[S.buffers + 1]{};
-  int slots[S.slots + 1]{};
-  stage stages[S.stages + 1]{};
-  block_call calls[S.calls + 1]{};
-  block_body bodies[S.bodies + 1]{};
-  block_access accesses[S.accesses + 1]{};
-  block_place places[S.places + 1]{};
-  block_step steps[S.steps + 1]{};
-  block_sink sinks[S.sinks + 1]{};
-  block_function functions[S.functions + 1]{};
-  alignas(64) unsigned char constants[S.constants + 1]{};
-  meta arguments[S.arguments + 1]{}, results[S.results + 1]{};
-  block_sizes used{};
-  /// Bytes of stack.
-  index_t workspace = 0;
-  bool writes_arguments = false;
-};
-
-namespace detail {
-template <class T>
-constexpr void copy(T* to, T const* from, std::size_t n) {
-  for (std::size_t k = 0; k < n; ++k) to[k] = from[k];
-}
-template <class T>
-constexpr void copy(T* to, list<T> const& from, std::size_t) {
-  for (T const& x : from) *to++ = x;
-}
-/// Copies tables of any form `P`, of which `n` is used.
-template <block_sizes S, class P>
-constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
-  static_block_program<S> r;
-  r.used = n;
-  if (!S.holds(n)) return r;
-  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
-  copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
-  copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
-  copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
-  for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
-  r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
-  return r;
-}
-template <block_sizes S, class P>
-constexpr static_block_keys<S> frozen_keys(P const& p, block_sizes const& n) {
-  static_block_keys<S> r;
-  if (!S.holds(n)) return r;
-  copy(r.kernels, p.kernels, n.kernels), copy(r.folds, p.folds, n.folds), copy(r.callees, p.callees, n.callees);
-  return r;
-}
-/// Tables and names in arrays of size `S`.
-template <class Make, block_sizes S>
-struct planned_blocks {
-  struct both {
-    static_block_program<S> program;
-    static_block_keys<S> keys;
-  };
-  static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
-    graph const traced = Make{}();
-    block_program p;
-    if (has_mutation(traced)) {
-      p.writes_arguments = true; // refused where the message is short
-      p.functions.push_back({});
-    } else {
-      graph better = optimize(traced);
-      join_slices(better);
-      p = plan_blocks<lane_kernels>(better);
-    }
-    return {frozen<S>(p, block_sizes::of(p)), frozen_keys<S>(p.keys, block_sizes::of(p))};
-  }
-  static constexpr both value = build();
-};
-inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
-template <class Make, class First = planned_blocks<Make, usual_blocks>>
-using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
-
-template <class T>
-void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
-  int const rank = c.out.sizes.n;
-  bool const ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
-  index_t const m = c.out.sizes[rank - 2], n = c.out.sizes[rank - 1], k = c.in[0].sizes[rank - (ta ? 2 : 1)];
-  auto const *a = reinterpret_cast<T const*>(in[0]), *b = reinterpret_cast<T const*>(in[1]);
-  auto* r = reinterpret_cast<T*>(out);
-  for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
-    kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
-}
-template <known What, class T, class O>
-void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
-  auto* const r = reinterpret_cast<T*>(out);
-  if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
-  else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
-  else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
-  else if constexpr (What == known::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
-  else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
-}
-/// Callee `K` of the keys of `P`.
-template <class P, int K>
-constexpr block_callee linked_callee() {
-  constexpr callee_key k = P::keys.callees[K];
-  using T = type_of<k.type>;
-  if constexpr (k.what == known::mm) {
-    static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
-    return {&multiply_blocks<T>, nullptr};
-  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::convolution || k.what == known::argmax) {
-    return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
-  } else {
-    static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
-    return {};
-  }
-}
-} // namespace detail
-
-/// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that is named is instantiated, once.
-template <class Make>
-struct tabulated {
-private:
-  using planned = detail::planned_once_or_twice<Make>;
-  static constexpr block_sizes sizes = planned::value.program.used;
-
-public:
-  static constexpr static_block_program<sizes> value = detail::frozen<sizes>(planned::value.program, sizes);
-  static constexpr static_block_keys<sizes> keys = detail::frozen_keys<sizes>(planned::value.keys, sizes);
-
-  static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
-
-  /// Executes the program; temporaries live on the stack.
-  template <int Arguments, int Results>
-  static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
-    alignas(64) std::byte workspace[static_cast<std::size_t>(value.workspace) + 64];
-    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace);
-  }
-
-private:
-  template <class, class, class>
-  struct pointers;
-  template <std::size_t... K, std::size_t... F, std::size_t... C>
-  struct pointers<std::index_sequence<K...>, std::index_sequence<F...>, std::index_sequence<C...>> {
-    static constexpr kernel::loop kernels[sizeof...(K) + 1]{linked_kernel<tabulated, static_cast<int>(K)>()...};
-    static constexpr kernel::detail::reducer folds[sizeof...(F) + 1]{linked_fold<tabulated, static_cast<int>(F)>()...};
-    static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
-  };
-  using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
-  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.accesses, value.places,
-                                   value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
-};
-
-} // namespace loop
-
-/// How `fuse(f, table_driven)` executes.
-struct table_driven_t {
-  template <class Make>
-  using program = loop::tabulated<Make>;
-};
-/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of run-time fusion, on blocks that stay in the first cache. The compiler
-/// writes no code for single operations, so that a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
-/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those of `fuse(f)`, sums in another order.
-inline constexpr table_driven_t table_driven{};
 
 } // namespace varve
 

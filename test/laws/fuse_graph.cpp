@@ -2,6 +2,7 @@
 #include "law.hpp"
 
 #include <varve/graph/compile.hpp>
+#include <varve/graph/fast_math.hpp>
 #include <varve/op/to.hpp>
 
 #include <varve_test.hpp>
@@ -73,5 +74,32 @@ TEST_CASE("all operators: a fused gradient is the gradient", "[laws][fuse]") {
             return 0;
           });
     }
+  });
+}
+
+TEST_CASE("all operators: a gradient fused with fast_math is the gradient", "[laws][fuse][fast_math]") {
+  for_each_sample([](row const& r, std::vector<dims> const& s, std::uint64_t seed) {
+    if (r.constant) return;
+    INFO(describe(r, s));
+    values const x = make(r, s, seed);
+    tensor const y = r(x);
+    numbers draw(seed + 9);
+    tensor const g = uniform(y.sizes(), draw);
+    values const expected = vjp(r, x, g);
+    values all = x;
+    all.push_back(g);
+    with_count(all.size(), [&]<std::size_t... K>(std::index_sequence<K...>) {
+      vv::graph const traced = vv::make_fx([&](auto const&... v) {
+        values const in{v...};
+        values both = vjp(r, values(in.begin(), in.end() - 1), in.back()), kept{r(values(in.begin(), in.end() - 1))};
+        for (std::size_t const k : r.real()) kept.push_back(both[k]);
+        return kept;
+      })(all[K]...);
+      auto const got = vv::fuse(traced, vv::fast_math)(vv::boxed_args(all[K]...));
+      CHECK(against(got[0], y, 1e-11) == "");
+      int number = 0;
+      for (std::size_t const k : r.real()) CHECK(against(got[++number], expected[k], 1e-10) == "");
+      return 0;
+    });
   });
 }

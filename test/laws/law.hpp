@@ -18,7 +18,8 @@ template <class G>
 auto with_count(std::size_t n, G const& g) {
   if (n == 1) return g(std::make_index_sequence<1>{});
   if (n == 2) return g(std::make_index_sequence<2>{});
-  return g(std::make_index_sequence<3>{});
+  if (n == 3) return g(std::make_index_sequence<3>{});
+  return g(std::make_index_sequence<4>{});
 }
 /// A row as a function of its real operands only, the others fixed.
 struct of_real {

@@ -89,6 +89,18 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   return r;
 }
 
+/// A run-time graph as the planner takes it.
+template <class G>
+VARVE_COLD G typed_and_optimized(G const& g) {
+  for (node const& n : g)
+    for (index_t d : n.out.sizes)
+      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
+  G const flat = inline_calls(g);
+  G const pure = functionalize(flat);
+  G const typed = as_traced<>(pure);
+  return optimize(typed);
+}
+
 /// Runs a prepared program on the addresses of its arguments and results.
 template <class = void>
 VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments, void* const* results) {
@@ -147,13 +159,7 @@ private:
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  for (node const& n : g)
-    for (index_t d : n.out.sizes)
-      if (is_symbol(d)) refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
-  G const flat = inline_calls(g);
-  G const pure = functionalize(flat);
-  G const typed = as_traced<>(pure);
-  G const better = optimize(typed);
+  G const better = loop::typed_and_optimized(g);
   return fused_graph(loop::prepare<>(better));
 }
 

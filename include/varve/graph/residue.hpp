@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <bit>
+#include <cstdint>
+
+/// @file
+/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of 4 modulo p are as many as there are exponents
+/// modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they do for numbers.
+namespace varve::residue {
+
+__extension__ typedef unsigned __int128 product;
+inline constexpr std::uint64_t q = 1152921504606845789u, p = 2 * q + 1;
+
+template <std::uint64_t M>
+constexpr std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(product{a} * b % M);
+}
+template <std::uint64_t M>
+constexpr std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+  return a + b < M ? a + b : a + b - M; // both are below 2^62
+}
+template <std::uint64_t M>
+constexpr std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
+  return a >= b ? a - b : a + M - b;
+}
+template <std::uint64_t M>
+constexpr std::uint64_t power(std::uint64_t x, std::uint64_t n) {
+  std::uint64_t r = 1;
+  for (; n; n >>= 1, x = times<M>(x, x))
+    if (n & 1) r = times<M>(r, x);
+  return r;
+}
+/// 1 / x, by Fermat; 0 for 0.
+template <std::uint64_t M>
+constexpr std::uint64_t inverse(std::uint64_t x) {
+  return power<M>(x, M - 2);
+}
+/// A number, to 40 bits: products of constants that are equal but for rounding have one residue. Infinities and NaN have none.
+template <std::uint64_t M>
+constexpr std::uint64_t of(double x) {
+  if (x == 0) return 0;
+  if (x == 1 || x == -1) return x == 1 ? 1 : M - 1;
+  std::uint64_t const bits = std::bit_cast<std::uint64_t>(x < 0 ? -x : x) + (1u << 11);
+  int const exponent = static_cast<int>(bits >> 52) - 1023 - 40;
+  std::uint64_t const mantissa = ((bits >> 12) & ((std::uint64_t{1} << 40) - 1)) | std::uint64_t{1} << 40;
+  std::uint64_t const scale = power<M>(2, static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent));
+  std::uint64_t const r = times<M>(mantissa, exponent < 0 ? inverse<M>(scale) : scale);
+  return x < 0 ? minus<M>(0, r) : r;
+}
+/// A number that looks random, made of two (SplitMix64).
+constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t x) {
+  std::uint64_t z = (seed ^ (x + 0x9E3779B97F4A7C15u + (seed << 6) + (seed >> 2))) + 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+} // namespace varve::residue
