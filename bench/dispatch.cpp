@@ -241,6 +241,25 @@ void matmul(benchmark::State& state) {
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * n3, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+/// Eight images of side `range(2)`, a kernel of 3 x 3 from `range(0)` to `range(1)` channels; with `gradient` also both gradients.
+template <bool gradient>
+void conv2d(benchmark::State& state) {
+  vv::index_t const in = state.range(0), out = state.range(1), side = state.range(2);
+  tensor const x = ramp({8, in, side, side}), w = ramp({out, in, 3, 3}), g = ramp({8, out, side, side});
+  auto const f = [](auto const& a, auto const& b) { return vv::conv2d(a, b, vv::none, 1, 1); };
+  for (auto _ : state) {
+    if constexpr (gradient) {
+      auto r = vv::vjp(f, x, w).second(g);
+      benchmark::DoNotOptimize(r);
+    } else {
+      tensor r = f(x, w);
+      benchmark::DoNotOptimize(r);
+    }
+  }
+  double const flops = static_cast<double>((gradient ? 3 : 1) * 2 * 8 * in * out * side * side * 9);
+  state.counters["GFLOP/s"] = benchmark::Counter(1e-9 * flops, benchmark::Counter::kIsIterationInvariantRate);
+}
+
 /// What the multiply-add units give when nothing is loaded: the wall before `matmul`.
 constexpr double peak_flops = 2000000;
 void peak(benchmark::State& state) {
@@ -279,6 +298,8 @@ BENCHMARK(big_triad)->Name("add_1e6/loop");
 BENCHMARK(big_add)->Name("add_1e6/plain");
 BENCHMARK(big_add_in_place)->Name("add_1e6/in_place");
 BENCHMARK(matmul)->Name("matmul")->Arg(64)->Arg(256)->Arg(1024);
+BENCHMARK(conv2d<false>)->Name("conv2d/forward")->Args({16, 32, 32})->Args({64, 64, 14});
+BENCHMARK(conv2d<true>)->Name("conv2d/gradient")->Args({16, 32, 32})->Args({64, 64, 14});
 BENCHMARK(peak);
 } // namespace
 

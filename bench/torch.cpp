@@ -127,6 +127,21 @@ void matmul(benchmark::State& state) {
   double const n3 = static_cast<double>(n * n * n);
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * n3, benchmark::Counter::kIsIterationInvariantRate);
 }
+template <bool gradient>
+void conv2d(benchmark::State& state) {
+  auto const in = state.range(0), out = state.range(1), side = state.range(2);
+  Tensor const x = ramp({8, in, side, side}).requires_grad_(gradient), w = ramp({out, in, 3, 3}).requires_grad_(gradient), g = ramp({8, out, side, side});
+  for (auto _ : state) {
+    Tensor r = at::conv2d(x, w, {}, 1, 1);
+    if constexpr (gradient) {
+      auto d = torch::autograd::grad({r}, {x, w}, {g});
+      benchmark::DoNotOptimize(d);
+    }
+    benchmark::DoNotOptimize(r);
+  }
+  double const flops = static_cast<double>((gradient ? 3 : 1) * 2 * 8 * in * out * side * side * 9);
+  state.counters["GFLOP/s"] = benchmark::Counter(1e-9 * flops, benchmark::Counter::kIsIterationInvariantRate);
+}
 void dispatch_excluded(benchmark::State& state) {
   at::AutoDispatchBelowADInplaceOrView const off;
   add_plain(state);
@@ -161,6 +176,8 @@ BENCHMARK(chain_backward)->Name("autograd/chain_10");
 BENCHMARK(big_add)->Name("add_1e6/plain");
 BENCHMARK(big_add_in_place)->Name("add_1e6/in_place");
 BENCHMARK(matmul)->Name("matmul")->Arg(64)->Arg(256)->Arg(1024);
+BENCHMARK(conv2d<false>)->Name("conv2d/forward")->Args({16, 32, 32})->Args({64, 64, 14});
+BENCHMARK(conv2d<true>)->Name("conv2d/gradient")->Args({16, 32, 32})->Args({64, 64, 14});
 } // namespace
 
 int main(int argc, char** argv) {

@@ -80,6 +80,13 @@ inline constexpr struct mm_t {
   template <value A, value B, class... F>
   constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
 } mm{};
+/// The convolution behind `conv1d` ... `conv_transpose3d` (`torch.convolution`): input [n, channels, ...], weight [out, in / groups, ...], of a transposed one [in, out / groups, ...].
+/// Attributes are one number, or one for each of the one to three spatial dimensions.
+inline constexpr struct convolution_t {
+  static constexpr auto op_name = "convolution";
+  template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
+  constexpr auto operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation, T const& transposed, O const& output_padding, G const& groups) const;
+} convolution{};
 
 // --- views ---------------------------------------------------------------------------------------------------------------------------
 inline constexpr struct reshape_t {

@@ -6421,6 +6421,13 @@ inline constexpr struct mm_t {
   template <value A, value B, class... F>
   constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
 } mm{};
+/// The convolution behind `conv1d` ... `conv_transpose3d` (`torch.convolution`): input [n, channels, ...], weight [out, in / groups, ...], of a transposed one [in, out / groups, ...].
+/// Attributes are one number, or one for each of the one to three spatial dimensions.
+inline constexpr struct convolution_t {
+  static constexpr auto op_name = "convolution";
+  template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
+  constexpr auto operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation, T const& transposed, O const& output_padding, G const& groups) const;
+} convolution{};
 
 // --- views ---------------------------------------------------------------------------------------------------------------------------
 inline constexpr struct reshape_t {
@@ -17412,7 +17419,7 @@ namespace varve {
 enum class known : unsigned char {
   placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, one_hot, arange, count, cond, scan, getitem, other
+  gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
 };
 
 namespace detail {
@@ -17429,7 +17436,7 @@ inline constexpr known_name known_pointwise[] = {
 inline constexpr known_name known_others[] = {
     {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
     {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"convolution", known::convolution}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
@@ -18609,6 +18616,7 @@ private:
     case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
     case known::gather:
     case known::scatter_add:
+    case known::convolution:
     case known::argmax:
     case known::cond:
     case known::scan:
@@ -20334,6 +20342,8 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
       at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
     } else if (what[k] == known::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
+    } else if (what[k] == known::convolution) { // has places, and a field
+      for (int d = 2; d < n.out.sizes.n; ++d) at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
     } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
       for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }
@@ -20872,6 +20882,97 @@ VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
 
 } // namespace varve::loop
 
+// ---- varve/kernel/convolution_direct.hpp
+/// @file
+/// What all kernels of convolutions know of shapes, and the plain loops: for constant expressions, integers, and where there is little to multiply.
+namespace varve::kernel {
+
+/// The sizes of a convolution over contiguous memory, its three spatial dimensions filled up in front with sizes of 1.
+///
+/// One side of it is a *field*, in which the kernel is put at *places*: tap t at place i meets element `i * stride + t * dilation - padding` of the
+/// field. A convolution reads the field and gives an element for each place; a transposed one reads the places and adds up in the field. The weight
+/// is [groups * place_channels, field_channels, taps...] for both.
+struct convolution_sizes {
+  index_t batch = 0, groups = 0, place_channels = 0, field_channels = 0; // channels of one group
+  index_t place[3]{1, 1, 1}, field[3]{1, 1, 1}, tap[3]{1, 1, 1}, stride[3]{1, 1, 1}, padding[3]{}, dilation[3]{1, 1, 1};
+  bool transposed = false;
+
+  /// Attributes are those of the operator: {stride}, {padding}, {dilation..., transposed, groups, output_padding...}.
+  constexpr convolution_sizes(attributes const& at, dims const& input, dims const& weight, dims const& output) {
+    int const n = at[0].n;
+    transposed = at[2][n] != 0;
+    groups = at[2][n + 1];
+    dims const &places = transposed ? input : output, &whole = transposed ? output : input;
+    batch = input[0];
+    place_channels = groups > 0 ? weight[0] / groups : 0;
+    field_channels = weight[1];
+    for (int k = 0, d = 3 - n; k < n; ++k, ++d)
+      place[d] = places[k + 2], field[d] = whole[k + 2], tap[d] = weight[k + 2], stride[d] = at[0][k], padding[d] = at[1][k], dilation[d] = at[2][k];
+  }
+  constexpr index_t places() const { return place[0] * place[1] * place[2]; }
+  constexpr index_t field_size() const { return field[0] * field[1] * field[2]; }
+  constexpr index_t taps() const { return tap[0] * tap[1] * tap[2]; }
+  /// Element of the field, along dimension `d`, that tap `t` meets at place 0.
+  constexpr index_t offset(int d, index_t t) const { return t * dilation[d] - padding[d]; }
+  /// The places, along dimension `d`, at which what is `at` elements into the field at place 0 lies within it: from the first to before the last.
+  constexpr index_t first(int d, index_t at) const { return at < 0 ? (stride[d] - 1 - at) / stride[d] : 0; }
+  constexpr index_t last(int d, index_t at) const {
+    index_t const n = field[d] > at ? (field[d] - 1 - at) / stride[d] + 1 : 0;
+    return n < place[d] ? n : place[d];
+  }
+};
+
+namespace detail {
+/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field: offsets of the first of `count` elements, in
+/// their planes.
+template <class F>
+constexpr void for_each_met_row(convolution_sizes const& s, index_t t0, index_t t1, index_t t2, F const& f) {
+  index_t const o0 = s.offset(0, t0), o1 = s.offset(1, t1), o2 = s.offset(2, t2), from = s.first(2, o2), count = s.last(2, o2) - from;
+  if (count <= 0) return;
+  for (index_t i = s.first(0, o0), end0 = s.last(0, o0); i < end0; ++i)
+    for (index_t j = s.first(1, o1), end1 = s.last(1, o1); j < end1; ++j)
+      f((i * s.place[1] + j) * s.place[2] + from, ((i * s.stride[0] + o0) * s.field[1] + j * s.stride[1] + o1) * s.field[2] + from * s.stride[2] + o2,
+        count);
+}
+/// to[i * to_step] += v * from[i * from_step].
+template <class T>
+constexpr void add_scaled(T* to, index_t to_step, T v, T const* from, index_t from_step, index_t n) {
+  index_t i = 0;
+  if constexpr (floating_lane<T>)
+    if (!std::is_constant_evaluated() && to_step == 1 && from_step == 1) {
+      constexpr index_t L = lanes<T>;
+      for (batch<T> const x(v); i + L <= n; i += L) kernel::store(to + i, kernel::fma<T>(x, kernel::load(from + i), kernel::load(to + i)));
+    }
+  for (; i < n; ++i) to[i * to_step] = kernel::add(to[i * to_step], kernel::mul(v, from[i * from_step]));
+}
+} // namespace detail
+
+/// Any convolution by plain loops; integers wrap. Memory is contiguous and may not overlap.
+template <class T>
+constexpr void convolve_directly(convolution_sizes const& s, T const* input, T const* weight, T* output) {
+  index_t const places = s.places(), field = s.field_size(), taps = s.taps();
+  index_t const total = s.batch * s.groups * (s.transposed ? s.field_channels * field : s.place_channels * places);
+  for (index_t k = 0; k < total; ++k) output[k] = T(0);
+  for (index_t n = 0; n < s.batch; ++n)
+    for (index_t p = 0; p < s.groups * s.place_channels; ++p)
+      for (index_t c = 0; c < s.field_channels; ++c) {
+        T const* w = weight + (p * s.field_channels + c) * taps;
+        index_t const at_place = (n * s.groups * s.place_channels + p) * places,
+                      at_field = ((n * s.groups + p / s.place_channels) * s.field_channels + c) * field;
+        for (index_t t0 = 0; t0 < s.tap[0]; ++t0)
+          for (index_t t1 = 0; t1 < s.tap[1]; ++t1)
+            for (index_t t2 = 0; t2 < s.tap[2]; ++t2) {
+              T const v = *w++;
+              detail::for_each_met_row(s, t0, t1, t2, [&](index_t place, index_t in_field, index_t count) {
+                if (s.transposed) detail::add_scaled(output + at_field + in_field, s.stride[2], v, input + at_place + place, 1, count);
+                else detail::add_scaled(output + at_place + place, 1, v, input + at_field + in_field, s.stride[2], count);
+              });
+            }
+      }
+}
+
+} // namespace varve::kernel
+
 // ---- varve/kernel/matmul_block.hpp
 /// @file
 /// The register block of every matrix product: a few rows of C by one or two batches, accumulated in registers over the inner dimension.
@@ -21134,6 +21235,223 @@ VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<v
 
 } // namespace varve::kernel
 
+// ---- varve/kernel/convolution.hpp
+/// @file
+/// Convolutions as products of matrices. The matrix of all that the kernel sees, a row for each channel and tap and a column for each place, is never
+/// made as a whole: a panel of it is gathered when the product wants it, or, for transposed convolutions, what the product gives is added to the
+/// field tile by tile. All scratch memory is on the stack.
+namespace varve::kernel {
+
+namespace detail {
+/// Elements of the tile in which results wait for their places.
+template <class T>
+inline constexpr index_t convolution_tile = 32768 / static_cast<index_t>(sizeof(T));
+
+/// Gathers panels of that matrix, for one group: its columns are the places of all samples, one after the other.
+template <class T>
+class panel_gatherer {
+public:
+  panel_gatherer(convolution_sizes const& sizes, T const* field_of_group) : s(sizes), field(field_of_group) {}
+
+  /// Columns [j, j + cols) of the matrix are wanted next.
+  void move_to(index_t j, index_t cols) {
+    runs = 0;
+    for (index_t k = 0; k < cols;) {
+      index_t const place = (j + k) % s.places(), row = place / s.place[2], i = place % s.place[2], rest = s.place[2] - i;
+      run& r = all[runs++];
+      r.column = k, r.count = rest < cols - k ? rest : cols - k;
+      r.from = field + (j + k) / s.places() * s.groups * s.field_channels * s.field_size();
+      r.at[0] = row / s.place[1] * s.stride[0] - s.padding[0], r.at[1] = row % s.place[1] * s.stride[1] - s.padding[1],
+      r.at[2] = i * s.stride[2] - s.padding[2];
+      k += r.count;
+    }
+  }
+  /// Rows [p, p + rows) of these columns, side by side; missing columns and what lies outside of the field are 0.
+  VARVE_NOINLINE void gather(index_t p, index_t rows, T* to) const {
+    bool const along_taps = s.tap[2] > s.place[2]; // the longer way through contiguous memory
+    if (along_taps || all[runs - 1].column + all[runs - 1].count < W)
+      for (index_t k = 0; k < rows * W; ++k) to[k] = T(0);
+    index_t t2 = p % s.tap[2], t1 = p / s.tap[2] % s.tap[1], t0 = p / (s.tap[2] * s.tap[1]) % s.tap[0];
+    index_t from = p / s.taps() * s.field_size();
+    for (index_t q = 0; q < rows; t2 = 0) { // a line of taps each time
+      index_t const count = s.tap[2] - t2 < rows - q ? s.tap[2] - t2 : rows - q;
+      for (int k = 0; k < runs; ++k) {
+        run const& r = all[k];
+        index_t const x0 = r.at[0] + t0 * s.dilation[0], x1 = r.at[1] + t1 * s.dilation[1];
+        bool const inside = x0 >= 0 && x0 < s.field[0] && x1 >= 0 && x1 < s.field[1];
+        T const* const line = inside ? r.from + from + (x0 * s.field[1] + x1) * s.field[2] : nullptr;
+        if (along_taps) take_taps(r, line, t2, count, to + q * W);
+        else take_places(r, line, t2, count, to + q * W);
+      }
+      q += count;
+      if (++t1 < s.tap[1]) continue;
+      t1 = 0;
+      if (++t0 < s.tap[0]) continue;
+      t0 = 0, from += s.field_size();
+    }
+  }
+
+private:
+  static constexpr index_t W = block_cols<T>;
+  /// Places that follow one another in the last dimension.
+  struct run {
+    index_t column, count;
+    T const* from;
+    index_t at[3]; // where tap 0 meets the field
+  };
+  convolution_sizes const& s;
+  T const* field;
+  run all[W];
+  int runs = 0;
+
+  static VARVE_INLINE void copy(T* to, T const* from, index_t n) {
+    constexpr index_t L = lanes<T>;
+    if (n < L) return kernel::store_first(to, static_cast<std::size_t>(n), kernel::load_first(from, static_cast<std::size_t>(n)));
+    for (index_t i = 0; i < n - L; i += L) kernel::store(to + i, kernel::load(from + i));
+    kernel::store(to + n - L, kernel::load(from + n - L)); // part of it once more
+  }
+  void take_places(run const& r, T const* line, index_t t2, index_t count, T* to) const {
+    index_t const step = s.stride[2];
+    index_t x = r.at[2] + t2 * s.dilation[2];
+    for (to += r.column; count > 0; --count, x += s.dilation[2], to += W) {
+      index_t from = 0, end = line ? r.count : 0; // of the places that are inside
+      if (x < 0) from = step == 1 ? -x : (step - 1 - x) / step;
+      if (x + (r.count - 1) * step >= s.field[2] && line) end = x >= s.field[2] ? 0 : (s.field[2] - 1 - x) / step + 1;
+      if (from >= end) from = end = 0;
+      for (index_t i = 0; i < from; ++i) to[i] = T(0);
+      if (step == 1 && from < end) copy(to + from, line + x + from, end - from);
+      else
+        for (index_t i = from; i < end; ++i) to[i] = line[x + i * step];
+      for (index_t i = end; i < r.count; ++i) to[i] = T(0);
+    }
+  }
+  void take_taps(run const& r, T const* line, index_t t2, index_t count, T* to) const {
+    if (!line) return;
+    index_t const step = s.dilation[2];
+    for (index_t i = 0; i < r.count; ++i) {
+      index_t const x = r.at[2] + i * s.stride[2] + t2 * step; // of the first row
+      index_t const from = x < 0 ? (step - 1 - x) / step : 0, inside = x < s.field[2] ? (s.field[2] - 1 - x) / step + 1 : 0,
+                    end = inside < count ? inside : count;
+      T* const column = to + r.column + i;
+      for (index_t q = from; q < end; ++q) column[q * W] = line[x + q * step];
+    }
+  }
+};
+
+/// Columns [begin, end) of places = weight times what the kernel sees, for rows [0, m) of one group.
+template <class T>
+VARVE_NOINLINE void multiply_gathered(panel_gatherer<T>& seen, index_t m, index_t k, T const* weight, index_t begin, index_t end, matrix<T> c) {
+  constexpr index_t W = block_cols<T>;
+  alignas(64) T panel[inner_block * W];
+  for (index_t p = 0; p < k; p += inner_block) {
+    index_t const kb = k - p < inner_block ? k - p : inner_block;
+    matrix<T const> const rows{weight + p, k, 1};
+    for (index_t j = begin; j < end; j += W) {
+      index_t const cols = end - j < W ? end - j : W;
+      seen.move_to(j, cols);
+      seen.gather(p, kb, panel);
+      matrix<T> const to = c.at(0, j - begin);
+      index_t r = detail::multiply_rows<T, block_rows>(0, m, kb, rows, panel, W, to, cols, p > 0);
+      r = detail::multiply_rows<T, block_rows / 3>(r, m, kb, rows, panel, W, to, cols, p > 0);
+      detail::multiply_rows<T, 1>(r, m, kb, rows, panel, W, to, cols, p > 0);
+    }
+  }
+}
+template <class T>
+VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* field, T const* weight, T* out) {
+  constexpr index_t W = block_cols<T>;
+  index_t const k = s.field_channels * s.taps(), places = s.places(), m = s.place_channels;
+  bool const across = s.batch > 1 && places < 4 * W; // few places: panels are filled from several samples
+  alignas(64) T tile[convolution_tile<T>];
+  for (index_t g = 0; g < s.groups && s.batch > 0; ++g) {
+    panel_gatherer<T> seen(s, field + g * s.field_channels * s.field_size());
+    for (index_t i = 0; i < m; i += outer_block) {
+      index_t const mb = m - i < outer_block ? m - i : outer_block;
+      T const* const w = weight + (g * m + i) * k;
+      T* const to = out + (g * m + i) * places; // of the first sample
+      if (!across) {
+        for (index_t n = 0; n < s.batch; ++n)
+          detail::multiply_gathered<T>(seen, mb, k, w, n * places, (n + 1) * places, {to + n * s.groups * m * places, places, 1});
+        continue;
+      }
+      index_t const some = convolution_tile<T> / mb / W * W, all = s.batch * places;
+      for (index_t j = 0; j < all; j += some) {
+        index_t const cols = all - j < some ? all - j : some;
+        detail::multiply_gathered<T>(seen, mb, k, w, j, j + cols, {tile, some, 1});
+        for (index_t r = 0; r < mb; ++r)
+          for (index_t q = 0; q < cols; ++q) to[((j + q) / places * s.groups * m + r) * places + (j + q) % places] = tile[r * some + q];
+      }
+    }
+  }
+}
+
+/// to[i * step] += from[i].
+template <class T>
+VARVE_INLINE void add_row(T* to, index_t step, T const* from, index_t n) {
+  index_t i = 0;
+  if (step == 1)
+    for (constexpr index_t L = lanes<T>; i + L <= n; i += L) kernel::store(to + i, batch<T>(kernel::load(to + i) + kernel::load(from + i)));
+  for (; i < n; ++i) to[i * step] += from[i];
+}
+/// Adds a tile to the field: its rows are those of the matrix from `row` on, its columns the places from `place` on.
+template <class T>
+VARVE_NOINLINE void spread_tile(convolution_sizes const& s, index_t row, index_t rows, index_t place, index_t cols, T const* tile, T* field) {
+  index_t const length = s.place[2], step = s.stride[2];
+  for (index_t q = row; q < row + rows; ++q, tile += cols) {
+    index_t const o2 = s.offset(2, q % s.tap[2]), o1 = s.offset(1, q / s.tap[2] % s.tap[1]), o0 = s.offset(0, q / (s.tap[2] * s.tap[1]) % s.tap[0]),
+                  first = s.first(2, o2), last = s.last(2, o2);
+    T* const plane = field + q / s.taps() * s.field_size();
+    for (index_t k = 0; k < cols;) {
+      index_t const i = (place + k) % length, line = (place + k) / length, count = length - i < cols - k ? length - i : cols - k;
+      index_t const x0 = line / s.place[1] * s.stride[0] + o0, x1 = line % s.place[1] * s.stride[1] + o1;
+      index_t const from = first > i ? first : i, end = last < i + count ? last : i + count;
+      if (from < end && x0 >= 0 && x0 < s.field[0] && x1 >= 0 && x1 < s.field[1])
+        detail::add_row(plane + (x0 * s.field[1] + x1) * s.field[2] + from * step + o2, step, tile + k + from - i, end - from);
+      k += count;
+    }
+  }
+}
+template <class T>
+VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* places, T const* weight, T* out) {
+  index_t const rows = s.field_channels * s.taps(), count = s.places(), m = s.place_channels, size = s.field_channels * s.field_size();
+  index_t const width = count < 256 ? count : 256, height = count > 0 ? convolution_tile<T> / width : 0;
+  alignas(64) T tile[convolution_tile<T>];
+  for (index_t n = 0; n < s.batch * s.groups; ++n) {
+    T* const field = out + n * size;
+    for (index_t k = 0; k < size; ++k) field[k] = T(0);
+    for (index_t j = 0; j < count; j += width)
+      for (index_t r = 0; r < rows; r += height) {
+        index_t const cols = count - j < width ? count - j : width, some = rows - r < height ? rows - r : height;
+        kernel::matmul<T>(some, cols, m, {weight + n % s.groups * m * rows + r, 1, rows}, {places + n * m * count + j, count, 1}, {tile, cols, 1});
+        detail::spread_tile(s, r, some, j, cols, tile, field);
+      }
+  }
+}
+} // namespace detail
+
+/// A convolution of contiguous memory, which may not overlap. Floating ones are products of matrices, unless these would have one or two rows;
+/// integers wrap.
+template <class T>
+void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
+  if constexpr (floating_lane<T>) {
+    if (s.place_channels > 2 && s.transposed) return detail::convolve_by_spreading(s, input, weight, output);
+    if ((s.place_channels > 2 || s.tap[2] > s.place[2]) && s.field_channels > 0 && !s.transposed)
+      return detail::convolve_by_gathering(s, input, weight, output);
+  }
+  kernel::convolve_directly(s, input, weight, output);
+}
+/// The same by dtype (`dtype_error` for bool and the dtypes without kernels).
+template <class = void>
+VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const* input, void const* weight, void* output) {
+  if (type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(type));
+  on_dtype(type, "convolution", [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>)
+      kernel::convolve<T>(s, static_cast<T const*>(input), static_cast<T const*>(weight), static_cast<T*>(output));
+  });
+}
+
+} // namespace varve::kernel
+
 // ---- varve/kernel/matmul_fixed.hpp
 /// @file
 /// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of B through registers.
@@ -21298,7 +21616,7 @@ void matmul_fixed(T const* a, T const* b, T* c) {
 
 // ---- varve/graph/call.hpp
 /// @file
-/// Operators with loops of their own: products of matrices, and what addresses memory by values.
+/// Operators with loops of their own: products of matrices, convolutions, and what addresses memory by values.
 namespace varve::loop {
 
 /// What a call needs to know of shapes: constants where the compiler knows them.
@@ -21323,6 +21641,9 @@ struct scatter_add_facts {
   constexpr explicit scatter_add_facts(call_info const& c)
       : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
         source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+};
+struct convolution_facts : kernel::convolution_sizes {
+  constexpr explicit convolution_facts(call_info const& c) : convolution_sizes(c.at, c.in[0].sizes, c.in[1].sizes, c.out.sizes) {}
 };
 struct argmax_facts {
   index_t outer = 1, size = 1, inner = 1;
@@ -21444,6 +21765,8 @@ VARVE_INLINE void call(auto const& mem) {
     detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::scatter_add) {
     detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+  } else if constexpr (c.what == known::convolution) {
+    kernel::convolve<T>(detail::facts_of<convolution_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::argmax) {
     detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {
@@ -25164,6 +25487,7 @@ void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, 
   if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
   else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
   else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
+  else if constexpr (What == known::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
   else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
 }
 /// Callee `K` of the keys of `P`.
@@ -25174,7 +25498,7 @@ constexpr block_callee linked_callee() {
   if constexpr (k.what == known::mm) {
     static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
     return {&multiply_blocks<T>, nullptr};
-  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::argmax) {
+  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::convolution || k.what == known::argmax) {
     return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
   } else {
     static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
@@ -28475,6 +28799,437 @@ constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
   if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
   else return detail::reduce<argmax_t>(x, at...);
 }
+
+} // namespace varve
+
+// ---- varve/op/convolution_attributes.hpp
+/// @file
+/// The attributes of convolutions as integer lists: what users give, and what gradients and mapped calls make of them.
+namespace varve::detail {
+
+/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups, output_padding...}; `s` is any list
+/// with a number for each spatial dimension.
+inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
+inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
+inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
+constexpr dims convolution_rest(dims const& dilation, bool transposed, index_t groups, dims const& output_padding) {
+  dims r = dilation;
+  r.push_back(transposed).push_back(groups);
+  for (index_t p : output_padding) r.push_back(p);
+  return r;
+}
+constexpr dims zeros_for_each(dims const& s) {
+  dims r = s;
+  for (int k = 0; k < r.n; ++k) r[k] = 0;
+  return r;
+}
+inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dims const& weight) {
+  dims r = rest;
+  r[s.n + 1] *= weight[0];
+  return r;
+};
+/// The sizes of the result.
+inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad, dims const& rest) {
+  int const n = stride.n;
+  if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
+  bool const transposed = rest[n] != 0;
+  index_t const groups = rest[n + 1]; // 0 under a `vmap` over nothing
+  if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0))
+    refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
+  dims s{x[0], transposed ? w[1] * groups : w[0]};
+  for (int k = 0; k < n; ++k) {
+    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
+    index_t const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
+                        : whole < reach ? 0
+                                        : (whole - reach) / stride[k] + 1;
+    if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
+    s.push_back(out);
+  }
+  return s;
+};
+/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
+inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output,
+                                                 dims const& weight) {
+  dims more = zeros_for_each(stride);
+  bool const transposed = rest[stride.n] != 0;
+  for (int k = 0; k < more.n && !transposed; ++k)
+    more[k] = input[k + 2] - ((output[k + 2] - 1) * stride[k] - 2 * pad[k] + rest[k] * (weight[k + 2] - 1) + 1);
+  return convolution_rest(rest.sub(0, stride.n), !transposed, rest[stride.n + 1], more);
+};
+/// Of the convolution that gives the weight's gradient, whose stride is this one's dilation.
+inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims const& rest) {
+  return convolution_rest(stride, false, rest[stride.n + 1], zeros_for_each(stride));
+};
+
+/// A number for each spatial dimension of an input, none below `least`.
+constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
+  int const n = input.n - 2;
+  if (n < 1 || n > 3) refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
+  if (given.n != 1 && given.n != n)
+    refuse::argument_is_invalid("convolution", "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
+  dims r;
+  for (int k = 0; k < n; ++k) {
+    r.push_back(given[given.n == 1 ? 0 : k]);
+    if (r[k] < least) refuse::argument_is_invalid("convolution", what);
+  }
+  return r;
+}
+inline constexpr auto convolution_stride = [](dims const& s, dims const& x) { return for_each_dimension(s, x, 1, "the stride must be positive"); };
+inline constexpr auto convolution_padding = [](dims const& p, dims const& x) {
+  return for_each_dimension(p, x, 0, "the padding must not be negative");
+};
+inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding, dims const& groups,
+                                              dims const& stride, dims const& x) {
+  dims const d = for_each_dimension(dilation, x, 1, "the dilation must be positive");
+  dims more = for_each_dimension(output_padding, x, 0, "output_padding must not be negative");
+  if (groups.n != 1 || groups[0] < 1) refuse::argument_is_invalid("convolution", "groups must be positive");
+  bool const other_way = transposed[0] != 0;
+  for (int k = 0; k < more.n; ++k)
+    if (!other_way) more[k] = 0;
+    else if (more[k] >= stride[k] && more[k] >= d[k])
+      refuse::argument_is_invalid("convolution", "output_padding must be smaller than stride or dilation");
+  return convolution_rest(d, other_way, groups[0], more);
+};
+inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims const& bias_type, dims const& type) {
+  if (bias.n != 1 || bias[0] != y[1]) refuse::shapes_do_not_match("convolution (bias and result)", bias, y);
+  if (!(bias_type == type)) refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
+  dims r = bias;
+  for (int k = 2; k < y.n; ++k) r.push_back(1);
+  return r;
+};
+/// Attributes that the compiler refused: nothing more is to be instantiated.
+template <class... F>
+inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
+
+} // namespace varve::detail
+
+// ---- varve/op/convolution.hpp
+namespace varve {
+
+namespace detail {
+/// The axes of a value of that rank, the first two exchanged.
+inline constexpr auto exchanged = [](dims const& sizes) {
+  dims r{1, 0};
+  for (int k = 2; k < sizes.n; ++k) r.push_back(k);
+  return r;
+};
+constexpr index_t quotient(index_t a, index_t b) { return b > 0 ? a / b : 0; } // 0 groups have no channels
+/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n` and the rest.
+constexpr dims flat_from(dims sizes, int k) {
+  index_t const rest = numel(sizes.sub(k, sizes.n));
+  while (sizes.n > k) sizes.erase(k);
+  return sizes.push_back(rest);
+}
+constexpr dims joined(dims sizes, int k) {
+  sizes[k] *= sizes[k + 1];
+  return sizes.erase(k + 1);
+}
+constexpr dims split_channels(dims sizes, index_t n) {
+  sizes.insert(1, n);
+  sizes[2] = quotient(sizes[2], n);
+  return sizes;
+}
+/// The first elements along each axis, where there are more than wanted.
+template <int Axis, value V, fact S>
+constexpr auto cut(V const& v, S const& sizes) {
+  if constexpr (Axis == 5) return v;
+  else {
+    auto const range = on_dims(
+        [](dims const& s) {
+          int const axis = Axis < s.n ? Axis : s.n - 1;
+          return dims{axis, 0, s[axis], 1};
+        },
+        sizes);
+    auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; }, shape_of(v), range);
+    return cut<Axis + 1>(choose(
+                             same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v),
+                         sizes);
+  }
+}
+} // namespace detail
+
+/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups,
+/// output_padding...}. Outside of the input there are zeros; whether their products with infinite weights are made, and are NaN, is left open.
+template <>
+struct rules<convolution_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema =
+      "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
+    if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
+    return {in[0].type, detail::convolution_result(in[0].sizes, in[1].sizes, at[0], at[1], at[2])};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> w) {
+    kernel::convolve_directly<T>({at, x.sizes, w.sizes, out.sizes}, x.data, w.data, out.data);
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x, T const& w) {
+    meta const in[] = {meta_of(x), meta_of(w)};
+    meta const m = shape(at, in, 2);
+    T r = tensor::empty(m.sizes, m.type);
+    T const a = x.is_contiguous() ? x : detail::contiguous_copy(x), b = w.is_contiguous() ? w : detail::contiguous_copy(w);
+    kernel::convolve<>(m.type, {at, x.sizes(), w.sizes(), m.sizes}, a.raw(), b.raw(), r.raw());
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+    auto const rest = on_dims(detail::rest_of_the_other_way, op.a, op.b, op.c, shape_of(x), shape_of(g), shape_of(w));
+    return detail::cut<2>(bind<convolution_t>(op.a, op.b, rest)(g, w), shape_of(x));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+    return choose(
+        same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}),
+        [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
+        [&](auto const& u, auto const& v) { return weight_gradient(op, v, u, shape_of(w)); }, g, x);
+  }
+  template <class Op, class N, class X, class W>
+  static constexpr auto batch(Op const& op, N const&, X const& x, W const& w) {
+    return choose(
+        w.batched,
+        [&](auto const& u, auto const& v) {
+          return choose(
+              x.batched, [&](auto const& a, auto const& b) { return over_both(op, a, b); },
+              [&](auto const& a, auto const& b) { return over_weights(op, a, b); }, u, v);
+        },
+        [&](auto const& u, auto const& v) { return over_inputs(op, u, v); }, x.value, w.value);
+  }
+
+private:
+  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap what met there.
+  template <class Op, value F, value P, fact S>
+  static constexpr auto weight_gradient(Op const& op, F const& field, P const& places, S const& sizes) {
+    auto const groups = on_dims(detail::groups_of, op.a, op.c);
+    auto const by_channel = choose(
+        same_fact(groups, ints<1>{}), [](auto const& v) { return permute(v, on_dims(detail::exchanged, shape_of(v))); },
+        [&](auto const& v) {
+          auto const apart = reshape(
+              v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
+          auto to = [](dims const& s, dims const& g) {
+            dims r = s;
+            r[0] = detail::quotient(s[1], g[0]), r[1] = g[0] * s[0];
+            return r;
+          };
+          return reshape(permute(apart, ints<2, 1, 0, 3>{}), on_dims(to, shape_of(v), groups));
+        },
+        field);
+    auto const samples = permute(places, on_dims(detail::exchanged, shape_of(places)));
+    auto const r = bind<convolution_t>(on_dims(detail::dilation_of, op.a, op.c), op.b,
+                                       on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
+    return detail::reshape_to(detail::cut<2>(permute(r, on_dims(detail::exchanged, shape_of(r))), sizes), sizes);
+  }
+  /// Mapped inputs are more samples.
+  template <class Op, value X, value W>
+  static constexpr auto over_inputs(Op const& op, X const& x, W const& w) {
+    auto const y = op(reshape(x, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(x))), w);
+    auto apart = [](dims const& s, dims const& from) {
+      dims r = s;
+      r[0] = from[1];
+      return r.insert(0, from[0]);
+    };
+    return reshape(y, on_dims(apart, shape_of(y), shape_of(x)));
+  }
+  /// Channels of the result of one weight of those mapped, [n, ...].
+  static constexpr index_t channels(dims const& w, index_t groups, bool transposed) { return transposed ? w[2] * groups : w[1]; }
+  /// Inputs mapped along with weights are more groups.
+  template <class Op, value X, value W>
+  static constexpr auto over_both(Op const& op, X const& x, W const& w) {
+    auto const by_sample = permute(x, on_dims(detail::exchanged, shape_of(x)));
+    auto const all = reshape(by_sample, on_dims([](dims const& s) { return detail::joined(s, 1); }, shape_of(by_sample)));
+    auto const weights = reshape(w, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(w)));
+    auto const y = bind<convolution_t>(op.a, op.b, on_dims(detail::with_more_groups, op.a, op.c, shape_of(w)))(all, weights);
+    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      dims r = s;
+      r[1] = channels(from, g[0], t[0] != 0);
+      return r.insert(1, from[0]);
+    };
+    auto const apart =
+        reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
+    return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
+  }
+  /// Mapped weights are more channels of the result, within each group.
+  template <class Op, value X, value W>
+  static constexpr auto over_weights(Op const& op, X const& x, W const& w) {
+    auto const groups = on_dims(detail::groups_of, op.a, op.c);
+    auto const transposed = on_dims(detail::is_transposed, op.a, op.c);
+    auto pieces = [](dims const& s, dims const& g, dims const& t) { return detail::flat_from(t[0] ? s : detail::split_channels(s, g[0]), 2); };
+    auto together = [](dims const& s, dims const& t) {
+      dims r = s;
+      r[t[0] ? 2 : 1] *= s[0];
+      return r.erase(0);
+    };
+    auto const apart =
+        reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
+    auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
+    auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
+    };
+    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      dims r = s;
+      r[1] = channels(from, g[0], t[0] != 0);
+      return r.insert(0, from[0]);
+    };
+    auto const parts = permute(reshape(y, on_dims(by_group, shape_of(y), shape_of(w), groups, transposed)), ints<2, 0, 1, 3, 4>{});
+    return reshape(parts, on_dims(to, shape_of(y), shape_of(w), groups, transposed));
+  }
+};
+
+template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
+constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation,
+                                         T const& transposed, O const& output_padding, G const& groups) const {
+  using detail::as_fact;
+  auto const sizes = shape_of(input);
+  auto const s = on_dims(detail::convolution_stride, as_fact(stride), sizes);
+  auto const p = on_dims(detail::convolution_padding, as_fact(pad), sizes);
+  if constexpr (detail::refused<std::remove_const_t<decltype(s)>, std::remove_const_t<decltype(p)>>) return input;
+  else {
+    auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
+    auto const fits = on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
+    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>) return input;
+    else if constexpr (is_none<B>) return bind<convolution_t>(s, p, rest)(input, weight);
+    else {
+      auto const y = bind<convolution_t>(s, p, rest)(input, weight);
+      return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
+    }
+  }
+}
+
+} // namespace varve
+
+// ---- varve/op/conv.hpp
+/// @file
+/// `torch.nn.functional.conv1d` and its siblings. Attributes are one number, or one for each spatial dimension; the input may be without the
+/// dimension of samples.
+namespace varve {
+
+/// Padding of `conv1d`, `conv2d`, `conv3d` by name: none, or as much as gives the result the sizes of the input (more behind than in front where it
+/// is odd; strides of 1 only).
+struct padding {
+  static constexpr ints<0> valid{};
+  static constexpr ints<INT64_MIN> same{};
+};
+
+namespace detail {
+/// Whether an input of `N` spatial dimensions is one sample.
+template <class Tag, int N>
+struct is_one_sample {
+  constexpr dims operator()(dims const& x, dims const& w) const {
+    if (w.n != N + 2 || (x.n != N + 1 && x.n != N + 2)) refuse::shapes_do_not_match(Tag::op_name, x, w);
+    return {x.n == N + 1};
+  }
+};
+/// All that "same" pads in a dimension, before and behind.
+constexpr index_t same_padding(dims const& dilation, dims const& w, int k) { return dilation[dilation.n == 1 ? 0 : k] * (w[k + 2] - 1); }
+inline constexpr auto before_same = [](dims const& dilation, dims const& w, dims const& stride) {
+  dims r;
+  for (int k = 0; k + 2 < w.n; ++k) r.push_back(same_padding(dilation, w, k) / 2);
+  for (index_t s : stride)
+    if (s != 1) refuse::argument_is_invalid("convolution", "padding::same is for strides of 1");
+  if (dilation.n != 1 && dilation.n != r.n) refuse::argument_is_invalid("convolution", "dilation is one number, or one for each spatial dimension");
+  return r;
+};
+inline constexpr auto grown_for_same = [](dims const& dilation, dims const& w, dims const& x) {
+  dims r = x;
+  for (int k = 0; k + 2 < w.n; ++k) r[k + 2] += same_padding(dilation, w, k) % 2;
+  return r;
+};
+/// Zeros behind the elements of each axis, where there are less than wanted.
+template <int Axis, value V, fact S>
+constexpr auto grown(V const& v, S const& sizes) {
+  if constexpr (Axis == 5) return v;
+  else {
+    auto const whole = on_dims(
+        [](dims const& have, dims const& want) {
+          dims r = have;
+          if (Axis < r.n) r[Axis] = want[Axis];
+          return r;
+        },
+        shape_of(v), sizes);
+    auto const range = on_dims(
+        [](dims const& have) {
+          int const axis = Axis < have.n ? Axis : have.n - 1;
+          return dims{axis, 0, have[axis], 1};
+        },
+        shape_of(v));
+    return grown<Axis + 1>(choose(
+                               same_fact(shape_of(v), whole), identity, [&](auto const& u) { return slice_backward(u, whole, range); }, v),
+                           sizes);
+  }
+}
+
+/// What the public functions have in common.
+template <class Tag, int N, bool Transposed>
+struct convolution_of : composite_operator<Tag> {
+protected:
+  template <class X, class W, class B, class S, class P, class D, class O, class G>
+  static constexpr auto run(X const& x, W const& w, B const& bias, S const& stride, P const& pad, D const& dilation, O const& output_padding,
+                            G const& groups) {
+    auto const alone = on_dims(is_one_sample<Tag, N>{}, shape_of(x), shape_of(w));
+    if constexpr (refused<std::remove_const_t<decltype(alone)>>) return x;
+    else {
+      auto const one = same_fact(alone, ints<1>{});
+      auto const samples = choose(
+          one, [](auto const& v) { return reshape(v, on_dims(prepend, shape_of(v), ints<1>{})); }, identity, x);
+      auto const y = [&] {
+        if constexpr (std::is_same_v<P, ints<INT64_MIN>>) return run_same(samples, w, bias, stride, dilation, groups);
+        else return convolution(samples, w, bias, stride, pad, dilation, ints<Transposed>{}, output_padding, groups);
+      }();
+      return choose(
+          one, [](auto const& v) { return reshape(v, on_dims(drop_first, shape_of(v))); }, identity, y);
+    }
+  }
+
+private:
+  template <class X, class W, class B, class S, class D, class G>
+  static constexpr auto run_same(X const& x, W const& w, B const& bias, S const& stride, D const& dilation, G const& groups) {
+    auto const before = on_dims(before_same, as_fact(dilation), shape_of(w), as_fact(stride));
+    return convolution(grown<2>(x, on_dims(grown_for_same, as_fact(dilation), shape_of(w), shape_of(x))), w, bias, stride, before, dilation,
+                       ints<0>{}, ints<0>{}, groups);
+  }
+};
+template <class Tag, int N>
+struct conv_of : convolution_of<Tag, N, false> {
+  template <value X, value W, class B = none_t, class S = ints<1>, class P = ints<0>, class D = ints<1>, class G = ints<1>>
+  static constexpr auto body(X const& input, W const& weight, B const& bias = {}, S const& stride = {}, P const& pad = {}, D const& dilation = {},
+                             G const& groups = {}) {
+    return conv_of::run(input, weight, bias, stride, pad, dilation, ints<0>{}, groups);
+  }
+};
+template <class Tag, int N>
+struct conv_transpose_of : convolution_of<Tag, N, true> {
+  template <value X, value W, class B = none_t, class S = ints<1>, class P = ints<0>, class O = ints<0>, class G = ints<1>, class D = ints<1>>
+  static constexpr auto body(X const& input, W const& weight, B const& bias = {}, S const& stride = {}, P const& pad = {},
+                             O const& output_padding = {}, G const& groups = {}, D const& dilation = {}) {
+    return conv_transpose_of::run(input, weight, bias, stride, pad, dilation, output_padding, groups);
+  }
+};
+} // namespace detail
+
+/// `conv1d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, length], or [in, length], weight [out, in /
+/// groups, taps], bias [out]; the dtypes are equal. Values known to the compiler take attributes as types: `conv1d(x, w, none, ints<2>{},
+/// padding::same)`.
+inline constexpr struct conv1d_t : detail::conv_of<conv1d_t, 1> { static constexpr auto op_name = "conv1d"; } conv1d{};
+/// `conv2d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, height, width], or without n, weight [out,
+/// in / groups, height, width].
+inline constexpr struct conv2d_t : detail::conv_of<conv2d_t, 2> { static constexpr auto op_name = "conv2d"; } conv2d{};
+/// `conv3d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: with three spatial dimensions.
+inline constexpr struct conv3d_t : detail::conv_of<conv3d_t, 3> { static constexpr auto op_name = "conv3d"; } conv3d{};
+/// `conv_transpose1d(input, weight, bias = none, stride = 1, padding = 0, output_padding = 0, groups = 1, dilation = 1)`: weight [in, out / groups,
+/// taps]; the transpose of `conv1d` by its input. The result has (length - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1 elements.
+inline constexpr struct conv_transpose1d_t : detail::conv_transpose_of<conv_transpose1d_t, 1> {
+  static constexpr auto op_name = "conv_transpose1d";
+} conv_transpose1d{};
+/// ... with two spatial dimensions.
+inline constexpr struct conv_transpose2d_t : detail::conv_transpose_of<conv_transpose2d_t, 2> {
+  static constexpr auto op_name = "conv_transpose2d";
+} conv_transpose2d{};
+/// ... with three spatial dimensions.
+inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_transpose3d_t, 3> {
+  static constexpr auto op_name = "conv_transpose3d";
+} conv_transpose3d{};
 
 } // namespace varve
 

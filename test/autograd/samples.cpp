@@ -13,6 +13,7 @@ std::vector<sample::row> const& sample::rows() {
     visit_reductions(visit);
     visit_views(visit);
     sample::visit_regions(visit);
+    visit_convolutions(visit);
     return t;
   }();
   return table;

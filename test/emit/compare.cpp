@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "constants.hpp"
+#include "convolved.hpp"
+#include "convolved_double.hpp"
 #include "elementwise.hpp"
 #include "elementwise_double.hpp"
 #include "functions.hpp"
@@ -88,6 +90,10 @@ TEST_CASE("emit: products of matrices, and gradients through them", "[emit]") {
   CHECK(difference(layers::run, "layers") <= 40 * ulp);
   CHECK(difference(layers_double::run, "layers_double") <= 40 * ulp_double);
   CHECK(difference(wide_layer::run, "wide_layer") <= 10 * ulp);
+}
+TEST_CASE("emit: convolutions, and their gradients", "[emit]") {
+  CHECK(difference(convolved::run, "convolved") <= 10 * ulp);
+  CHECK(difference(convolved_double::run, "convolved_double") <= 10 * ulp_double);
 }
 TEST_CASE("emit: slices, joins and their gradients", "[emit]") {
   CHECK(difference(neighbours::run, "neighbours") <= 4 * ulp);

@@ -74,6 +74,9 @@ inline constexpr auto smooth = [](tensor const& x) {
   tensor const h = vv::layer_norm(x, dims{37}), t = vv::softplus(vv::expm1(x * 0.1)) + vv::log1p(vv::square(x)) + vv::erf(x) * vv::rsqrt(vv::abs(x) + 1.0) + vv::reciprocal(x * x + 2.0);
   return vv::sum(vv::gelu(h) * vv::silu(t) + vv::gelu(x, vv::approximate::tanh));
 };
+inline constexpr auto convolved = [](tensor const& x, tensor const& w, tensor const& b) {
+  return vv::sum(vv::relu(vv::conv2d(x, w, b, 2, 1))) + vv::sum(vv::tanh(vv::conv_transpose2d(x, w, vv::none, 1, dims{1, 0}, 0, 1, 2)));
+};
 /// A loop whose gradient walks back over as many rows as there were steps.
 inline constexpr auto repeated = [](tensor const& x, tensor const& w) {
   tensor const y = vv::while_loop<16>([](auto const& y, auto const&) { return vv::sum(y * y) < 100.0; }, [](auto const& y, auto const& w) { return tensor(vv::tanh(w) * y + y * y); }, x, w);
@@ -89,6 +92,7 @@ inline std::vector<sample> samples() {
     all.push_back(traced(name("reductions").c_str(), reductions, counting({37, 29}, t), counting({29}, t, 0.03), counting({37, 1}, t, 0.1)));
     all.push_back(traced(name("smooth").c_str(), vv::value_and_grad(smooth), counting({3, 37}, t, 0.11)));
     all.push_back(traced(name("layers").c_str(), vv::grad<0, 1>(layers), counting({9, 6}, t, 0.05), counting({6, 4}, t, 0.03), counting({32, 9}, t, 0.02), counting({32, 4}, t, 0.01)));
+    all.push_back(traced(name("convolved").c_str(), vv::grad<0, 1, 2>(convolved), counting({2, 3, 6, 5}, t, 0.02, -0.9), counting({3, 3, 3, 2}, t, 0.01, -0.4), counting({3}, t, 0.1, 0)));
     all.push_back(traced(name("neighbours").c_str(), vv::grad(neighbours), counting({41}, t)));
   }
   all.push_back(traced("hessian", vv::hessian(neighbours), counting({41}, dtype::float64)));

@@ -5,5 +5,6 @@ namespace sample {
 void add_views(std::vector<row>& to) {
   visit_views(collect(to));
   visit_regions(collect(to));
+  visit_convolutions(collect(to));
 }
 } // namespace sample

@@ -39,6 +39,20 @@ TEST_CASE("flops: the counts of both worlds agree, gradients and mapped function
   CHECK(dynamic.get_flop_counts("mm").flops == 5 * 2 * 48);
 }
 
+TEST_CASE("flops: convolutions, forward, transposed and both gradients", "[mode][flops]") {
+  tensor const x = vv::ones({2, 4, 8, 8}), w = vv::ones({6, 2, 3, 3}), t = vv::ones({2, 4, 4, 4}), v = vv::ones({4, 3, 3, 3});
+  vv::flop_counter_mode m;
+  vv::mode_guard const on{m};
+  (void)vv::conv2d(x, w, vv::none, 2, 1, 1, 2);
+  CHECK(m.get_total_flops() == 2 * 2 * 16 * 6 * 2 * 9);
+  m.reset();
+  (void)vv::conv_transpose2d(t, v, vv::none, 2, 0, 1, 2);
+  CHECK(m.get_flop_counts("convolution").flops == 2 * 2 * 16 * 4 * 3 * 9);
+  m.reset();
+  (void)vv::grad<0, 1>([](auto const& a, auto const& b) { return vv::sum(vv::conv2d(a, b)); })(x, vv::ones({6, 4, 3, 3}));
+  CHECK(m.get_flop_counts("convolution").flops == 3 * 2 * 2 * 36 * 6 * 4 * 9);
+}
+
 TEST_CASE("flops: views move nothing, what copies does, in place reads and writes", "[mode][flops]") {
   vv::flop_counter_mode m;
   tensor const x = vv::ones({2, 3}, dtype::float64);

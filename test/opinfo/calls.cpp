@@ -18,6 +18,16 @@ template <class Op>
 tensor normalized(Op const& op, in_t x, at_t at) {
   return op(at.size() > 1 ? tensor(vv::to(x[0], at[1])) : x[0], at[0]);
 }
+/// Attributes: stride, padding, dilation, groups, output_padding, and whether the padding is "same".
+template <class Op>
+tensor convolved(Op const& op, in_t x, at_t at) {
+  auto const with = [&](auto const& bias) -> tensor { return at[5][0] ? op(x[0], x[1], bias, at[0], vv::padding::same, at[2], at[3]) : op(x[0], x[1], bias, at[0], at[1], at[2], at[3]); };
+  return x.size() > 2 ? with(x[2]) : with(vv::none);
+}
+template <class Op>
+tensor convolved_back(Op const& op, in_t x, at_t at) {
+  return x.size() > 2 ? tensor(op(x[0], x[1], x[2], at[0], at[1], at[4], at[3], at[2])) : tensor(op(x[0], x[1], vv::none, at[0], at[1], at[4], at[3], at[2]));
+}
 dims moved(dims const& sizes, int from, int to) { // flatten(from, to)
   dims r;
   index_t n = 1;
@@ -70,6 +80,10 @@ std::map<std::string, call> const& opinfo::calls() {
          if (at[1][0] && at[1][1]) return vv::layer_norm(x[0], at[0], x[1], x[2], eps);
          return at[1][0] ? vv::layer_norm(x[0], at[0], x[1], vv::none, eps) : at[1][1] ? vv::layer_norm(x[0], at[0], vv::none, x[1], eps) : vv::layer_norm(x[0], at[0], vv::none, vv::none, eps);
        }},
+      {"conv1d", [](in_t x, at_t at) -> tensor { return convolved(vv::conv1d, x, at); }},
+      {"conv3d", [](in_t x, at_t at) -> tensor { return convolved(vv::conv3d, x, at); }},
+      {"conv_transpose1d", [](in_t x, at_t at) -> tensor { return convolved_back(vv::conv_transpose1d, x, at); }},
+      {"conv_transpose2d", [](in_t x, at_t at) -> tensor { return convolved_back(vv::conv_transpose2d, x, at); }},
       {"sum", [](in_t x, at_t at) -> tensor { return reduced(vv::sum, x, at); }},
       {"mean", [](in_t x, at_t at) -> tensor { return reduced(vv::mean, x, at); }},
       {"amax", [](in_t x, at_t at) -> tensor { return reduced(vv::amax, x, at); }},

@@ -41,6 +41,7 @@ TEST_CASE("samples: no operator lacks a row", "[sample]") {
   sample::visit_reductions(visit);
   sample::visit_views(visit);
   sample::visit_regions(visit);
+  sample::visit_convolutions(visit);
   names have;
   for (auto const& r : table) have.insert(r.name);
   names const all = in_headers();

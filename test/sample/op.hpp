@@ -266,6 +266,49 @@ void visit_views(V const& visit) {
       "one_hot", [](auto const& i) { return vv::one_hot(i, vv::axis<3>); }, true, shapes{{dims{}}, {dims{2, 3}}, {dims{0}}}, on<index, 4>{});
 }
 
+/// Convolutions.
+template <class V>
+void visit_convolutions(V const& visit) {
+  using enum domain;
+  on<real, 2> const two;
+  visit(
+      "convolution",
+      [](auto const& x, auto const& w, auto const& b) {
+        return vv::convolution(x, w, b, vv::ints<2, 1>{}, vv::ints<1, 0>{}, vv::ints<1, 2>{}, vv::ints<0>{}, vv::ints<0>{}, vv::ints<2>{});
+      },
+      false, shapes{{dims{1, 2, 3, 3}, dims{4, 1, 2, 2}, dims{4}}, {dims{0, 2, 2, 4}, dims{2, 1, 2, 2}, dims{2}}}, on<real, 2, 4, 3, 4>{}, on<real, 2, 2, 3, 2>{}, two);
+  visit(
+      "convolution",
+      [](auto const& x, auto const& w) {
+        return vv::convolution(x, w, vv::none, vv::ints<2>{}, vv::ints<1>{}, vv::ints<3>{}, vv::ints<1>{}, vv::ints<2>{}, vv::ints<2>{});
+      },
+      false, shapes{{dims{1, 2, 1}, dims{2, 3, 2}}, {dims{3, 6, 4}, dims{6, 1, 3}}}, on<real, 2, 4, 3>{}, on<real, 4, 2, 2>{});
+  visit(
+      "conv1d", [](auto const& x, auto const& w, auto const& b) { return vv::conv1d(x, w, b); }, false, shapes{{dims{3, 5}, dims{4, 3, 5}, dims{4}}, {dims{2, 0, 3}, dims{1, 0, 2}, dims{1}}},
+      on<real, 2, 3, 5>{}, on<real, 2, 3, 2>{}, two);
+  visit(
+      "conv1d", [](auto const& x, auto const& w) { return vv::conv1d(x, w, vv::none, vv::ints<3>{}, vv::ints<2>{}, vv::ints<2>{}, vv::ints<2>{}); }, false,
+      shapes{{dims{1, 2, 6}, dims{6, 1, 3}}, {dims{4, 1}, dims{2, 2, 2}}}, on<real, 2, 7>{}, on<real, 4, 1, 3>{});
+  visit(
+      "conv2d", [](auto const& x, auto const& w) { return vv::conv2d(x, w, vv::none, vv::ints<1, 2>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{1, 1, 4, 4}, dims{3, 1, 3, 3}}, {dims{2, 3, 9, 11}, dims{7, 3, 3, 3}}}, on<real, 2, 2, 3, 4>{}, on<real, 3, 2, 2, 3>{});
+  visit(
+      "conv2d", [](auto const& x, auto const& w, auto const& b) { return vv::conv2d(x, w, b, vv::ints<1>{}, vv::padding::same, vv::ints<2, 1>{}); }, false,
+      shapes{{dims{2, 2, 2, 3}, dims{1, 2, 1, 3}, dims{1}}}, on<real, 1, 3, 4>{}, on<real, 2, 1, 3, 2>{}, two);
+  visit(
+      "conv3d", [](auto const& x, auto const& w) { return vv::conv3d(x, w, vv::none, vv::ints<1>{}, vv::ints<0, 1, 0>{}); }, false, shapes{{dims{2, 1, 3, 2, 3}, dims{3, 1, 2, 2, 1}}},
+      on<real, 2, 2, 2, 3>{}, on<real, 1, 2, 1, 2, 2>{});
+  visit(
+      "conv_transpose1d", [](auto const& x, auto const& w, auto const& b) { return vv::conv_transpose1d(x, w, b, vv::ints<2>{}, vv::ints<1>{}, vv::ints<1>{}); }, false,
+      shapes{{dims{3, 1}, dims{3, 1, 4}, dims{1}}, {dims{0, 1, 2}, dims{1, 2, 3}, dims{2}}}, on<real, 2, 3, 3>{}, on<real, 3, 2, 3>{}, two);
+  visit(
+      "conv_transpose2d", [](auto const& x, auto const& w) { return vv::conv_transpose2d(x, w, vv::none, vv::ints<2, 1>{}, vv::ints<0>{}, vv::ints<0>{}, vv::ints<2>{}, vv::ints<1, 2>{}); }, false,
+      shapes{{dims{1, 6, 5, 3}, dims{6, 2, 3, 3}}}, on<real, 4, 2, 2>{}, on<real, 4, 1, 2, 2>{});
+  visit(
+      "conv_transpose3d", [](auto const& x, auto const& w) { return vv::conv_transpose3d(x, w); }, false, shapes{{dims{2, 1, 1, 2, 2}, dims{1, 3, 2, 1, 2}}}, on<real, 1, 2, 1, 2, 2>{},
+      on<real, 2, 1, 2, 1, 2>{});
+}
+
 /// Regions of memory: what eager autograd records of views that are written into. `fuse` has no emission for them.
 template <class V>
 void visit_regions(V const& visit) {

@@ -4,7 +4,7 @@
 
 namespace varve::cpp {
 
-/// Writes the stages of a program that are no loop nest: products of matrices as calls of their kernel, what addresses memory by values as plain loops.
+/// Writes the stages of a program that are no loop nest: products of matrices and convolutions as calls of their kernels, what addresses memory by values as plain loops.
 class call_writer {
 public:
   /// Writes a `matmul` or `call` stage.
@@ -15,6 +15,7 @@ public:
     case known::slice_backward: return w.slice_backward();
     case known::gather: return w.gather();
     case known::scatter_add: return w.scatter_add();
+    case known::convolution: return w.convolution();
     case known::argmax: return w.argmax();
     default: refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + w.c.op->name + " cannot be written as a loop; call it outside of the graph").c_str());
     }
@@ -60,6 +61,14 @@ private:
       out.line("kernel::matmul<" + type + ">(" + text(m) + ", " + text(n) + ", " + text(k) + ", " + matrix(x, ta ? 1 : k, ta ? m : 1) + ", " + matrix(w, tb ? 1 : n, tb ? k : 1) + ", " + matrix(z, n, 1) + ");");
     }
     if (count > 1) out.close();
+  }
+  void convolution() const {
+    auto list = [](dims const& d) {
+      std::string s;
+      for (index_t n : d) s += (s.empty() ? "" : ", ") + text(n);
+      return "varve::dims{" + s + "}";
+    };
+    out.line(std::string("kernel::convolve<") + type_text(c.out.type) + ">({varve::attributes(" + list(c.at[0]) + ", " + list(c.at[1]) + ", " + list(c.at[2]) + "), " + list(c.in[0].sizes) + ", " + list(c.in[1].sizes) + ", " + list(c.out.sizes) + "}, " + a + ", " + b + ", " + y + ");");
   }
   void slice_backward() const {
     int const axis = static_cast<int>(c.at[1][0]);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/graph/emit.hpp>
+#include <varve/kernel/convolution.hpp>
 #include <varve/kernel/matmul.hpp>
 #include <varve/kernel/matmul_fixed.hpp>
 
 /// @file
-/// Operators with loops of their own: products of matrices, and what addresses memory by values.
+/// Operators with loops of their own: products of matrices, convolutions, and what addresses memory by values.
 namespace varve::loop {
 
 /// What a call needs to know of shapes: constants where the compiler knows them.
@@ -30,6 +31,9 @@ struct scatter_add_facts {
   constexpr explicit scatter_add_facts(call_info const& c)
       : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
         source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+};
+struct convolution_facts : kernel::convolution_sizes {
+  constexpr explicit convolution_facts(call_info const& c) : convolution_sizes(c.at, c.in[0].sizes, c.in[1].sizes, c.out.sizes) {}
 };
 struct argmax_facts {
   index_t outer = 1, size = 1, inner = 1;
@@ -151,6 +155,8 @@ VARVE_INLINE void call(auto const& mem) {
     detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::scatter_add) {
     detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
+  } else if constexpr (c.what == known::convolution) {
+    kernel::convolve<T>(detail::facts_of<convolution_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
   } else if constexpr (c.what == known::argmax) {
     detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {

@@ -9,7 +9,7 @@ namespace varve {
 enum class known : unsigned char {
   placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, one_hot, arange, count, cond, scan, getitem, other
+  gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
 };
 
 namespace detail {
@@ -26,7 +26,7 @@ inline constexpr known_name known_pointwise[] = {
 inline constexpr known_name known_others[] = {
     {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
     {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"convolution", known::convolution}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 

@@ -106,6 +106,7 @@ private:
     case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
     case known::gather:
     case known::scatter_add:
+    case known::convolution:
     case known::argmax:
     case known::cond:
     case known::scan:

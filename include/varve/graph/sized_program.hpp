@@ -97,6 +97,8 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
       at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
     } else if (what[k] == known::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
+    } else if (what[k] == known::convolution) { // has places, and a field
+      for (int d = 2; d < n.out.sizes.n; ++d) at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
     } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
       for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }

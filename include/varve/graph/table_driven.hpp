@@ -125,6 +125,7 @@ void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, 
   if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
   else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
   else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
+  else if constexpr (What == known::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
   else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
 }
 /// Callee `K` of the keys of `P`.
@@ -135,7 +136,7 @@ constexpr block_callee linked_callee() {
   if constexpr (k.what == known::mm) {
     static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
     return {&multiply_blocks<T>, nullptr};
-  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::argmax) {
+  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::convolution || k.what == known::argmax) {
     return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
   } else {
     static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");

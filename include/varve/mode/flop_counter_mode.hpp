@@ -11,6 +11,11 @@ constexpr index_t mm_flop(call_record const& c) {
   dims const& a = c.operands[0].sizes;
   return a.n < 2 ? 0 : 2 * numel(c.results[0].sizes) * a[a.n - (c.at[0].n > 0 && c.at[0][0] ? 2 : 1)];
 }
+/// Those of a convolution: `2 m` for each place of the kernel in each sample, m being the elements of the weight (`torch.utils.flop_counter.conv_flop`).
+constexpr index_t conv_flop(call_record const& c) {
+  dims const& places = (c.at[2][c.at[0].n] != 0 ? c.operands[0] : c.results[0]).sizes;
+  return 2 * places[0] * numel(places.sub(2, places.n)) * numel(c.operands[1].sizes);
+}
 /// Those of an elementwise operator, one for each element of the result, and of a reduction, one for each element it reads; 0 for all others.
 constexpr index_t elementwise_flop(call_record const& c) {
   if (c.kind == op_kind::pointwise || (c.kind == op_kind::mutation && !detail::same_text(c.name, "copy_"))) return numel(c.results[0].sizes);
@@ -62,7 +67,7 @@ public:
   constexpr index_t flops_of(call_record const& c) const {
     for (int k = formulas_; k-- > 0;)
       if (detail::same_text(custom_[k].op, c.name)) return custom_[k].f(c);
-    if (c.kind == op_kind::contraction) return mm_flop(c);
+    if (c.kind == op_kind::contraction) return detail::same_text(c.name, "convolution") ? conv_flop(c) : mm_flop(c);
     return elementwise_ ? elementwise_flop(c) : 0;
   }
 

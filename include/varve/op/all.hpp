@@ -11,6 +11,8 @@
 #include <varve/op/clamp.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/compare.hpp>
+#include <varve/op/conv.hpp>
+#include <varve/op/convolution.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/erf.hpp>
