@@ -185,7 +185,7 @@ private:
 template <class F, class How, class... S>
 struct fused_for {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
 
   /// The program, as a constant.
   using program = loop::program_for<How, F, loop::declared<S>...>;
