@@ -167,8 +167,12 @@ TEST_CASE("core_decompositions: every one of them gives what its operator gives"
   double const inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   auto const same = [](auto const& f, double tolerance, auto const&... x) {
     graph const g = vv::make_fx(f)(x...), d = vv::decompose(g, vv::core_decompositions);
-    CHECK(g.count(vv::log1p_exp) + g.count(vv::one_hot) + g.count(vv::slice_backward) + g.count(vv::as_strided_backward) > 0);
-    CHECK(d.count(vv::log1p_exp) + d.count(vv::one_hot) + d.count(vv::slice_backward) + d.count(vv::as_strided_backward) == 0);
+    CHECK(g.count(vv::log1p_exp) + g.count(vv::one_hot) + g.count(vv::slice_backward) + g.count(vv::as_strided_backward) +
+              g.count(vv::as_strided_scatter) >
+          0);
+    CHECK(d.count(vv::log1p_exp) + d.count(vv::one_hot) + d.count(vv::slice_backward) + d.count(vv::as_strided_backward) +
+              d.count(vv::as_strided_scatter) ==
+          0);
     CHECK(decomposed_differs(g, d, boxed_args(x...)) <= tolerance);
   };
   for (dtype t : {dtype::float32, dtype::float64})
@@ -199,4 +203,9 @@ TEST_CASE("core_decompositions: every one of them gives what its operator gives"
       0, from({1, 2, 3, 4, 5, 6}, {2, 3})); // some elements twice
   same([](tensor const& v) { return vv::as_strided_backward(v, dims{5}, dims{0}, dims{4}); }, 0, from({1, 2, 3}, {3}));
   same([](tensor const& v) { return vv::as_strided_backward(v, dims{5}, dims{}, dims{4}); }, 0, from({1}, {}));
+  auto const scatter = [](tensor const& x, tensor const& s) { return vv::as_strided_scatter(x, s, dims{1, 2}, dims{1}); };
+  for (dtype t : {dtype::float32, dtype::float64, dtype::int64, dtype::bool_})
+    same(scatter, 0, from({1, 0, 3, 4, 5, 6, 7, 8}, {2, 4}, t), from({0, 7, 1, 0}, {2, 2}, t));
+  same(scatter, 0, from({1, nan, 3, 4, 5, 6, 7, inf}, {2, 4}), from({nan, -inf, 0, 7, 8, 9}, {2, 3}));
+  same(scatter, 0, from({1, 2, 3}, {3}), tensor::empty({2, 0}, dtype::float64));
 }

@@ -62,6 +62,8 @@ TEST_CASE("fuse: captures in transforms, tables, function pointers, results in t
   CHECK(elements(fill(y)) == std::vector<double>{0.5, -2, 6});
   CHECK(elements(y) == std::vector<double>{0.5, -2, 6}); // its argument is written into
   CHECK_THROWS_AS(vv::fuse([w](auto const& v) { return vv::matmul(v, w); })(from({1, 2}, {2}, dtype::float64)), vv::shape_error);
+  double memory[] = {1, 2, 3};
+  CHECK(elements(vv::fuse([w](auto const& a, auto const& b) { return a * w + b; })(vv::tensor_ref<double, vv::dyn>(memory, {3}), x)) == std::vector<double>{1.5, 0, 9});
   auto const step = vv::fuse(loss);
   step.prepare(x);
   CHECK(step.versions() == 1);

@@ -147,6 +147,7 @@ public:
   template <class... A>
   auto operator()(A const&... a) const {
     if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
+    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
     else static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass the values as arguments, or compile(f)");
   }
   template <class... R>

@@ -161,6 +161,9 @@ concept viewable = requires {
 };
 
 namespace detail {
+/// A range that is no view known here, and says that its elements may not follow one another.
+template <class R>
+concept has_strides = requires(R& r) { r.strides(); } || requires(R& r) { r.stride(0); };
 /// May extents that are known in part be these?
 constexpr bool may_have_extents(dims const& known, dims const& wanted) {
   bool fits = known.n == wanted.n;

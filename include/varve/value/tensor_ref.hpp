@@ -24,6 +24,7 @@ public:
       r.size();
     })
   constexpr explicit tensor_ref(R& range) : data_(range.data()) {
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, with sizes and strides where extents are dyn");
     if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
   }
   /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`), of these extents: the compiler compares those that it knows, the others are compared now (`shape_error`). The
@@ -73,7 +74,9 @@ public:
       { r.data() } -> std::convertible_to<T*>;
       r.size();
     })
-  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
+  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, sizes and strides");
+  }
   /// Views an mdspan, or a matrix or array of Eigen, in whatever order its elements lie; matrices with two extents, vectors with one or two. Other extents are refused by the compiler
   /// or are `shape_error`, negative strides are `value_error`.
   template <class M>
