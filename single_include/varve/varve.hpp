@@ -8748,6 +8748,7 @@ inline constexpr struct contiguous_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
     if constexpr (std::is_same_v<X, tensor>) return (x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()) ? x : tensor(clone(x));
+    else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x));
     else return x;
   }
 } contiguous{};
@@ -11802,7 +11803,7 @@ public:
     tree_map(
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
-            tensor const cotangent = detail::as_tensor(c);
+            tensor const cotangent = detail::as_tensor(detail::plain(c));
             if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
             if (mine(y) && layer_.interpreter.fresh(y).history()) pass.seed(y.history(), cotangent);
           }
@@ -12653,7 +12654,7 @@ public:
     tree_map(
         [&](auto const& y, auto const& c) {
           using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, c);
+          if constexpr (at_level<V, level>) seed(y, detail::viewed(c));
           return 0;
         },
         t, g);
@@ -23475,6 +23476,9 @@ concept viewable = requires {
 };
 
 namespace detail {
+/// A range that is no view known here, and says that its elements may not follow one another.
+template <class R>
+concept has_strides = requires(R& r) { r.strides(); } || requires(R& r) { r.stride(0); };
 /// May extents that are known in part be these?
 constexpr bool may_have_extents(dims const& known, dims const& wanted) {
   bool fits = known.n == wanted.n;
@@ -23556,6 +23560,7 @@ public:
       r.size();
     })
   constexpr explicit tensor_ref(R& range) : data_(range.data()) {
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, with sizes and strides where extents are dyn");
     if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
   }
   /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`), of these extents: the compiler compares those that it knows, the others are compared now (`shape_error`). The
@@ -23605,7 +23610,9 @@ public:
       { r.data() } -> std::convertible_to<T*>;
       r.size();
     })
-  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
+  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, sizes and strides");
+  }
   /// Views an mdspan, or a matrix or array of Eigen, in whatever order its elements lie; matrices with two extents, vectors with one or two. Other extents are refused by the compiler
   /// or are `shape_error`, negative strides are `value_error`.
   template <class M>
@@ -24428,6 +24435,7 @@ public:
   template <class... A>
   auto operator()(A const&... a) const {
     if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
+    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
     else static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass the values as arguments, or compile(f)");
   }
   template <class... R>
@@ -25610,6 +25618,11 @@ template <class X>
 constexpr auto counted_like(X const& x, index_t n) {
   return backend<typename decltype(base_tag<X>())::type>::arange(x, dims{n});
 }
+/// An int64 for each element of a shape, of the kind of x.
+template <class X>
+constexpr auto integers_like(X const&, dims const& sizes, index_t n) {
+  return backend<typename decltype(base_tag<X>())::type>::full(sizes, dims{static_cast<index_t>(dtype::int64)}, n);
+}
 /// Zeros beside x: of its dtype, with another size of one axis.
 template <class X>
 constexpr auto zeros_beside(X const& x, int axis, index_t size) {
@@ -25651,7 +25664,7 @@ inline constexpr auto slice_backward_in_others = [](attributes const& at, auto c
 /// Where the elements of a region of strides lie.
 template <class X>
 constexpr auto positions(X const& x, dims const& sizes, dims const& strides, index_t offset) {
-  auto r = backend<typename decltype(base_tag<X>())::type>::full(dims{}, dims{static_cast<index_t>(dtype::int64)}, offset);
+  auto r = integers_like(x, {}, offset);
   for (int k = 0; k < sizes.n; ++k) {
     dims s;
     for (int j = k; j < sizes.n; ++j) s.push_back(j == k ? sizes[k] : 1);
@@ -25663,19 +25676,29 @@ inline constexpr auto as_strided_backward_in_others = [](attributes const& at, a
   dims const from = shape_of(g), flat{numel(from)};
   return reshape(scatter_add(constant_like(g, dims{numel(at[0])}, 0), dims{0}, positions(g, from, at[1], at[2][0]), reshape(g, flat)), at[0]);
 };
+/// Each element of the result looks up which element of the region it is, counted from 1; 0 is none.
+inline constexpr auto as_strided_scatter_in_others = [](attributes const& at, auto const& x, auto const& source) {
+  dims const sizes = shape_of(x), from = shape_of(source), all{numel(sizes)}, flat{numel(from)};
+  if (flat[0] == 0) return x;
+  auto const none = integers_like(x, all, 0);
+  auto const which = scatter_add(none, dims{0}, positions(x, from, at[0], at[1][0]), add(counted_like(x, flat[0]), 1));
+  auto const found = gather(reshape(source, flat), dims{0}, maximum(sub(which, 1), 0));
+  return reshape(where(gt(which, 0), found, reshape(x, all)), sizes);
+};
 } // namespace detail
 
 /// The operators that PyTorch's core set does without, and those of varve's that it does not have, in operators of that set
 /// (`core_aten_decompositions`): `log1p_exp` by exp and log1p, `one_hot` by a comparison (whose indices are not checked: one out of range gives
-/// zeros), `slice_backward` by `cat` with zeros, `as_strided_backward` by `scatter_add`. Composites are none of graphs' operators; `sigmoid`, `relu`,
-/// `rsqrt` and the like are in the core set and stay.
+/// zeros), `slice_backward` by `cat` with zeros, `as_strided_backward` by `scatter_add`, `as_strided_scatter` by `gather` and `where`. Composites are
+/// none of graphs' operators; `sigmoid`, `relu`, `rsqrt` and the like are in the core set and stay.
 inline constexpr struct core_decompositions_t {
   /// The table itself. (A template for the sake of units that do not decompose.)
   template <class Of = log1p_exp_t>
   static constexpr auto table() {
     return decomposition_table(decomposition<Of>(detail::log1p_exp_in_others), decomposition<one_hot_t>(detail::one_hot_in_others),
                                decomposition<slice_backward_t>(detail::slice_backward_in_others),
-                               decomposition<as_strided_backward_t>(detail::as_strided_backward_in_others));
+                               decomposition<as_strided_backward_t>(detail::as_strided_backward_in_others),
+                               decomposition<as_strided_scatter_t>(detail::as_strided_scatter_in_others));
   }
 } core_decompositions{};
 
@@ -29921,8 +29944,12 @@ struct jacfwd_function {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
-    auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
-    return detail::as_columns(columns, x);
+    if constexpr (detail::memory_ref<X>) {
+      return (*this)(detail::viewed(x), rest...);
+    } else {
+      auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
+      return detail::as_columns(columns, x);
+    }
   }
 };
 template <class F>
