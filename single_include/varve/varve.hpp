@@ -23329,23 +23329,29 @@ namespace detail {
 /// What a pointer points to, also where it is given by reference; void for all else.
 template <class P>
 using pointee = std::conditional_t<std::is_pointer_v<std::remove_cvref_t<P>>, std::remove_pointer_t<std::remove_cvref_t<P>>, void>;
+template <class M>
+concept has_data_handle = requires(M& m) {
+  requires !std::is_void_v<pointee<decltype(m.data_handle())>>;
+  m.extents();
+  m.extent(0);
+  m.stride(0);
+  typename std::integral_constant<int, static_cast<int>(M::rank())>;
+};
+template <class M>
+concept gives_what_lies_there = requires(M& m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; };
+template <class M>
+concept gives_computed_elements = requires { typename M::reference; } && !gives_what_lies_there<M>;
+template <class M>
+concept maps_by_strides = requires(M& m) { m.mapping().stride(0); };
+template <class M>
+concept maps_otherwise = (M::rank() > 0) && requires(M& m) { m.mapping(); } && !maps_by_strides<M>;
 } // namespace detail
 
 /// What an mdspan offers (`std::mdspan`, that of Kokkos, the user's own): `data_handle()`, a pointer; `extents()`; `extent(r)` and `stride(r)`, in
 /// elements; a constant `rank()`. Where there is a `mapping()`, it must have strides; where there is a `reference`, it must be the element itself and
 /// not something computed of it.
 template <class M>
-concept mdspan_like = requires(M& m) {
-  requires !std::is_void_v<detail::pointee<decltype(m.data_handle())>>;
-  m.extents();
-  m.extent(0);
-  m.stride(0);
-  typename std::integral_constant<int, static_cast<int>(M::rank())>;
-}
-&&(
-    M::rank() == 0 || !requires(M & m) { m.mapping(); } || requires(M & m) { m.mapping().stride(0); }) &&
-    (
-        !requires { typename M::reference; } || requires(M & m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; });
+concept mdspan_like = detail::has_data_handle<M> && !detail::gives_computed_elements<M> && !detail::maps_otherwise<M>;
 
 /// What a matrix, vector or array of Eigen offers that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and transposes of these.
 template <class M>
@@ -23437,7 +23443,8 @@ public:
 };
 
 template <eigen_tensor_like M>
-requires(!eigen_like<M>) struct memory_view<M> {
+  requires(!eigen_like<M>)
+struct memory_view<M> {
   using element = detail::pointee<decltype(std::declval<M&>().data())>;
   static constexpr int rank = M::NumIndices;
   static constexpr bool row_major = M::Layout == 1;
@@ -23461,19 +23468,14 @@ requires(!eigen_like<M>) struct memory_view<M> {
   }
 };
 
-/// A value of a type that a `tensor_ref` can be made of as a view. One that owns its memory must be a variable, unless it is only read (`T` is
+/// A type whose memory is known: what a `tensor_ref` can be made of as a view.
+template <class M>
+concept viewable = requires { typename memory_view<std::remove_reference_t<M>>::element; };
+/// ... for elements `T`. One that owns its memory must be a variable, unless it is only read (`T` is
 /// const).
 template <class M, class T>
-concept viewable_as = requires {
-  typename memory_view<std::remove_reference_t<M>>::element;
-}
-&&std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
-    (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
-/// ... whatever its elements are.
-template <class M>
-concept viewable = requires {
-  typename memory_view<std::remove_reference_t<M>>::element;
-};
+concept viewable_as = viewable<M> && std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
+                      (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
 
 namespace detail {
 /// A range that is no view known here, and says that its elements may not follow one another.
@@ -24513,8 +24515,10 @@ constexpr std::tuple<operator_decomposition<Tag, F>> decompositions_in(operator_
   return std::tuple<operator_decomposition<Tag, F>>(d);
 }
 template <class T>
-requires requires(T const& t) { t.table(); }
-constexpr auto decompositions_in(T const& t) { return t.table().all; }
+  requires requires(T const& t) { t.table(); }
+constexpr auto decompositions_in(T const& t) {
+  return t.table().all;
+}
 template <class... D>
 constexpr decomposition_list<D...> list_of_decompositions(std::tuple<D...> const& all) {
   return {all};
@@ -24648,7 +24652,7 @@ constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table
 /// `shape_error` where a replacement differs from its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the
 /// nodes made.
 template <class G, class... D>
-requires std::is_same_v<G, graph>
+  requires std::is_same_v<G, graph>
 constexpr graph decompose(G const& g, D const&... d) {
   auto const table = decomposition_table(d...);
   if (!std::is_constant_evaluated()) []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
@@ -24664,7 +24668,8 @@ constexpr graph decompose(static_graph<S> const& g, D const&... d) {
 
 /// `make_fx(f, decompositions...)`: the graph of f, decomposed (PyTorch: `make_fx(f, decomposition_table=...)`).
 template <class F, class... D>
-requires(sizeof...(D) > 0) constexpr auto make_fx(F f, D const&... d) {
+  requires(sizeof...(D) > 0)
+constexpr auto make_fx(F f, D const&... d) {
   return [f = make_fx_function<F>(static_cast<F&&>(f)), table = decomposition_table(d...)](auto const&... x) {
     dependent<graph, F> const g = f(x...);
     return decompose(g, table);

@@ -58,8 +58,10 @@ constexpr std::tuple<operator_decomposition<Tag, F>> decompositions_in(operator_
   return std::tuple<operator_decomposition<Tag, F>>(d);
 }
 template <class T>
-requires requires(T const& t) { t.table(); }
-constexpr auto decompositions_in(T const& t) { return t.table().all; }
+  requires requires(T const& t) { t.table(); }
+constexpr auto decompositions_in(T const& t) {
+  return t.table().all;
+}
 template <class... D>
 constexpr decomposition_list<D...> list_of_decompositions(std::tuple<D...> const& all) {
   return {all};
@@ -193,7 +195,7 @@ constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table
 /// `shape_error` where a replacement differs from its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the
 /// nodes made.
 template <class G, class... D>
-requires std::is_same_v<G, graph>
+  requires std::is_same_v<G, graph>
 constexpr graph decompose(G const& g, D const&... d) {
   auto const table = decomposition_table(d...);
   if (!std::is_constant_evaluated()) []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
@@ -209,7 +211,8 @@ constexpr graph decompose(static_graph<S> const& g, D const&... d) {
 
 /// `make_fx(f, decompositions...)`: the graph of f, decomposed (PyTorch: `make_fx(f, decomposition_table=...)`).
 template <class F, class... D>
-requires(sizeof...(D) > 0) constexpr auto make_fx(F f, D const&... d) {
+  requires(sizeof...(D) > 0)
+constexpr auto make_fx(F f, D const&... d) {
   return [f = make_fx_function<F>(static_cast<F&&>(f)), table = decomposition_table(d...)](auto const&... x) {
     dependent<graph, F> const g = f(x...);
     return decompose(g, table);

@@ -14,23 +14,29 @@ namespace detail {
 /// What a pointer points to, also where it is given by reference; void for all else.
 template <class P>
 using pointee = std::conditional_t<std::is_pointer_v<std::remove_cvref_t<P>>, std::remove_pointer_t<std::remove_cvref_t<P>>, void>;
+template <class M>
+concept has_data_handle = requires(M& m) {
+  requires !std::is_void_v<pointee<decltype(m.data_handle())>>;
+  m.extents();
+  m.extent(0);
+  m.stride(0);
+  typename std::integral_constant<int, static_cast<int>(M::rank())>;
+};
+template <class M>
+concept gives_what_lies_there = requires(M& m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; };
+template <class M>
+concept gives_computed_elements = requires { typename M::reference; } && !gives_what_lies_there<M>;
+template <class M>
+concept maps_by_strides = requires(M& m) { m.mapping().stride(0); };
+template <class M>
+concept maps_otherwise = (M::rank() > 0) && requires(M& m) { m.mapping(); } && !maps_by_strides<M>;
 } // namespace detail
 
 /// What an mdspan offers (`std::mdspan`, that of Kokkos, the user's own): `data_handle()`, a pointer; `extents()`; `extent(r)` and `stride(r)`, in
 /// elements; a constant `rank()`. Where there is a `mapping()`, it must have strides; where there is a `reference`, it must be the element itself and
 /// not something computed of it.
 template <class M>
-concept mdspan_like = requires(M& m) {
-  requires !std::is_void_v<detail::pointee<decltype(m.data_handle())>>;
-  m.extents();
-  m.extent(0);
-  m.stride(0);
-  typename std::integral_constant<int, static_cast<int>(M::rank())>;
-}
-&&(
-    M::rank() == 0 || !requires(M & m) { m.mapping(); } || requires(M & m) { m.mapping().stride(0); }) &&
-    (
-        !requires { typename M::reference; } || requires(M & m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; });
+concept mdspan_like = detail::has_data_handle<M> && !detail::gives_computed_elements<M> && !detail::maps_otherwise<M>;
 
 /// What a matrix, vector or array of Eigen offers that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and transposes of these.
 template <class M>
@@ -122,7 +128,8 @@ public:
 };
 
 template <eigen_tensor_like M>
-requires(!eigen_like<M>) struct memory_view<M> {
+  requires(!eigen_like<M>)
+struct memory_view<M> {
   using element = detail::pointee<decltype(std::declval<M&>().data())>;
   static constexpr int rank = M::NumIndices;
   static constexpr bool row_major = M::Layout == 1;
@@ -146,19 +153,14 @@ requires(!eigen_like<M>) struct memory_view<M> {
   }
 };
 
-/// A value of a type that a `tensor_ref` can be made of as a view. One that owns its memory must be a variable, unless it is only read (`T` is
+/// A type whose memory is known: what a `tensor_ref` can be made of as a view.
+template <class M>
+concept viewable = requires { typename memory_view<std::remove_reference_t<M>>::element; };
+/// ... for elements `T`. One that owns its memory must be a variable, unless it is only read (`T` is
 /// const).
 template <class M, class T>
-concept viewable_as = requires {
-  typename memory_view<std::remove_reference_t<M>>::element;
-}
-&&std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
-    (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
-/// ... whatever its elements are.
-template <class M>
-concept viewable = requires {
-  typename memory_view<std::remove_reference_t<M>>::element;
-};
+concept viewable_as = viewable<M> && std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
+                      (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
 
 namespace detail {
 /// A range that is no view known here, and says that its elements may not follow one another.
