@@ -17,6 +17,8 @@
 #include <varve/dispatch/thread_snapshot.hpp>
 #include <varve/fwd.hpp>
 #include <varve/graph/compile.hpp>
+#include <varve/graph/core_decompositions.hpp>
+#include <varve/graph/decompose.hpp>
 #include <varve/graph/equal.hpp>
 #include <varve/graph/fast_math.hpp>
 #include <varve/graph/fuse.hpp>

@@ -868,12 +868,21 @@ constexpr auto const& fact_of(Op const& op) {
 }
 
 namespace detail {
+/// A view of memory: a `tensor_ref`.
+template <class X>
+concept memory_ref = requires { typename X::array_type; } || requires { typename X::tensor_type; };
+/// A value, where it is a view of memory as what lies there: an `array` or a `tensor`.
+template <class X>
+constexpr decltype(auto) viewed(X const& x) {
+  if constexpr (requires { typename X::array_type; }) return x.load();
+  else if constexpr (memory_ref<X>) return x.view();
+  else return (x);
+}
 /// A value in the form rules see: rank-0 arrays are numbers, views are loaded, `arange<double, 6>` (a function that makes a value) is called.
 template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
-  else if constexpr (requires { typename X::array_type; }) return x.load();
-  else if constexpr (requires { typename X::tensor_type; }) return x.view();
+  else if constexpr (memory_ref<X>) return viewed(x);
   else if constexpr (is_array<X> && std::is_same_v<X, array<element_of<X>>>) return x.data[0];
   else return (x);
 }
@@ -6525,7 +6534,7 @@ constexpr auto as_fact(T const& t) {
   else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
   else return dims(t);
 }
-inline constexpr auto identity = [](auto const& v) { return v; };
+inline constexpr auto identity = [](auto const& v) { return viewed(v); };
 
 /// Axes of `from` that a broadcast from `to` repeated, leading ones included.
 inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
@@ -6819,11 +6828,15 @@ template <class Tag>
 struct composite_operator {
   template <class... A>
   constexpr auto operator()(A const&... a) const {
-    if constexpr ((detail::is_dynamic_operand<A> || ...))
-      if (detail::public_calls_are_watched()) [[unlikely]]
-        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
-    if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
-    else return Tag::body(a...);
+    if constexpr ((detail::memory_ref<A> || ...)) {
+      return (*this)(detail::viewed(a)...);
+    } else {
+      if constexpr ((detail::is_dynamic_operand<A> || ...))
+        if (detail::public_calls_are_watched()) [[unlikely]]
+          return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+      if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
+      else return Tag::body(a...);
+    }
   }
 };
 
@@ -8742,6 +8755,7 @@ inline constexpr struct contiguous_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
     if constexpr (std::is_same_v<X, tensor>) return (x.is_wrapped() ? detail::memory_layout(x).contiguous() : x.is_contiguous()) ? x : tensor(clone(x));
+    else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x));
     else return x;
   }
 } contiguous{};
@@ -11796,7 +11810,7 @@ public:
     tree_map(
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
-            tensor const cotangent = detail::as_tensor(c);
+            tensor const cotangent = detail::as_tensor(detail::plain(c));
             if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
             if (mine(y) && layer_.interpreter.fresh(y).history()) pass.seed(y.history(), cotangent);
           }
@@ -12647,7 +12661,7 @@ public:
     tree_map(
         [&](auto const& y, auto const& c) {
           using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, c);
+          if constexpr (at_level<V, level>) seed(y, detail::viewed(c));
           return 0;
         },
         t, g);
@@ -23625,11 +23639,237 @@ struct compiled : detail::built_once_or_twice<Make> {
 
 } // namespace varve::loop
 
+// ---- varve/value/memory_view.hpp
+/// @file
+/// Views of memory that other libraries have, known by what they offer: nothing of those libraries is included, and what a view offers under the same
+/// names is one of them.
+namespace varve {
+
+/// An extent of a `tensor_ref` that is known at run time only.
+inline constexpr index_t dyn = -1;
+
+namespace detail {
+/// What a pointer points to, also where it is given by reference; void for all else.
+template <class P>
+using pointee = std::conditional_t<std::is_pointer_v<std::remove_cvref_t<P>>, std::remove_pointer_t<std::remove_cvref_t<P>>, void>;
+template <class M>
+concept has_data_handle = requires(M& m) {
+  requires !std::is_void_v<pointee<decltype(m.data_handle())>>;
+  m.extents();
+  m.extent(0);
+  m.stride(0);
+  typename std::integral_constant<int, static_cast<int>(M::rank())>;
+};
+template <class M>
+concept gives_what_lies_there = requires(M& m) { requires std::is_same_v<typename M::reference, decltype(*m.data_handle())>; };
+template <class M>
+concept gives_computed_elements = requires { typename M::reference; } && !gives_what_lies_there<M>;
+template <class M>
+concept maps_by_strides = requires(M& m) { m.mapping().stride(0); };
+template <class M>
+concept maps_otherwise = (M::rank() > 0) && requires(M& m) { m.mapping(); } && !maps_by_strides<M>;
+} // namespace detail
+
+/// What an mdspan offers (`std::mdspan`, that of Kokkos, the user's own): `data_handle()`, a pointer; `extents()`; `extent(r)` and `stride(r)`, in
+/// elements; a constant `rank()`. Where there is a `mapping()`, it must have strides; where there is a `reference`, it must be the element itself and
+/// not something computed of it.
+template <class M>
+concept mdspan_like = detail::has_data_handle<M> && !detail::gives_computed_elements<M> && !detail::maps_otherwise<M>;
+
+/// What a matrix, vector or array of Eigen offers that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and transposes of these.
+template <class M>
+concept eigen_like = requires(M& m) {
+  requires !std::is_void_v<detail::pointee<decltype(m.data())>>;
+  m.rows();
+  m.cols();
+  m.innerStride();
+  m.outerStride();
+  typename std::bool_constant<static_cast<bool>(M::IsRowMajor)>;
+  typename std::integral_constant<int, static_cast<int>(M::RowsAtCompileTime) + static_cast<int>(M::ColsAtCompileTime)>;
+};
+
+/// What a tensor of Eigen's unsupported module offers that lies in memory: `Tensor`, `TensorMap`.
+template <class M>
+concept eigen_tensor_like = requires(M& m) {
+  requires !std::is_void_v<detail::pointee<decltype(m.data())>>;
+  m.dimension(0);
+  m.dimensions();
+  typename std::integral_constant<int, static_cast<int>(M::NumIndices) + static_cast<int>(M::Layout)>;
+};
+
+/// The memory behind a view of type `M`: `element`, `rank`, `extents(rank)` as far as the compiler knows them (`dyn` elsewhere), `of(m, rank)`, all
+/// of it as data. A matrix may also be seen as a vector, and a vector as a matrix: `can_be(rank)`. `owns`: is it no view, but the memory itself?
+template <class M>
+struct memory_view;
+
+template <mdspan_like M>
+struct memory_view<M> {
+  using element = detail::pointee<decltype(std::declval<M&>().data_handle())>;
+  static constexpr int rank = static_cast<int>(M::rank());
+  static constexpr bool owns = false, column_major = false;
+  static_assert(rank <= max_rank, "varve: tensor_ref: values have at most eight dimensions");
+
+  static constexpr bool can_be(int r) { return r == rank; }
+  static constexpr dims extents(int) {
+    dims r;
+    for (int k = 0; k < rank; ++k) r.push_back(static_extent(k));
+    return r;
+  }
+  static constexpr strided<element> of(M& m, int) {
+    strided<element> r{m.data_handle(), {}, {}};
+    if constexpr (requires { m.is_strided(); })
+      if (!m.is_strided()) refuse::argument_is_invalid("tensor_ref", "the layout of the mdspan has no strides; copy it to one that has");
+    if constexpr (rank > 0)
+      for (int k = 0; k < rank; ++k) {
+        r.sizes.push_back(static_cast<index_t>(m.extent(index(k))));
+        r.strides.push_back(static_cast<index_t>(m.stride(index(k))));
+      }
+    return r;
+  }
+
+private:
+  static constexpr std::size_t index(int k) { return static_cast<std::size_t>(k); }
+  /// The standard's word for "at run time" is the greatest number, which is `dyn` here.
+  static constexpr index_t static_extent(int k) {
+    if constexpr (requires { M::static_extent(0); }) return static_cast<index_t>(M::static_extent(index(k)));
+    else if constexpr (requires { M::extents_type::static_extent(0); }) return static_cast<index_t>(M::extents_type::static_extent(index(k)));
+    else return dyn;
+  }
+};
+
+template <eigen_like M>
+struct memory_view<M> {
+private:
+  static constexpr index_t known(int n) { return n < 0 ? dyn : n; }
+
+public:
+  using element = detail::pointee<decltype(std::declval<M&>().data())>;
+  static constexpr index_t rows = known(M::RowsAtCompileTime), cols = known(M::ColsAtCompileTime);
+  static constexpr bool row_major = M::IsRowMajor;
+  static constexpr int rank = rows == 1 || cols == 1 ? 1 : 2;
+  static constexpr bool column_major = rank == 2 && !row_major;
+  static constexpr bool owns = requires { requires std::is_same_v<typename M::PlainObject, std::remove_const_t<M>>; };
+
+  static constexpr bool can_be(int r) { return r == 2 || (r == 1 && (rank == 1 || rows == dyn || cols == dyn)); }
+  static constexpr dims extents(int r) {
+    if (r == 2) return {rows, cols};
+    return {rank == 1 ? rows == 1 ? cols : rows : dyn};
+  }
+  static constexpr strided<element> of(M& m, int r) {
+    index_t const n[] = {static_cast<index_t>(m.rows()), static_cast<index_t>(m.cols())}, inner = m.innerStride(), outer = m.outerStride(),
+                  step[] = {row_major ? outer : inner, row_major ? inner : outer};
+    if (r == 2) return {m.data(), {n[0], n[1]}, {step[0], step[1]}};
+    if (n[0] != 1 && n[1] != 1) refuse::shapes_do_not_match("tensor_ref (of one extent, and a matrix)", dims{n[0], n[1]}, dims{n[0] * n[1]});
+    int const along = n[0] == 1 && (rank == 2 || rows == 1) ? 1 : 0;
+    return {m.data(), {n[along]}, {step[along]}};
+  }
+};
+
+template <eigen_tensor_like M>
+  requires(!eigen_like<M>)
+struct memory_view<M> {
+  using element = detail::pointee<decltype(std::declval<M&>().data())>;
+  static constexpr int rank = M::NumIndices;
+  static constexpr bool row_major = M::Layout == 1;
+  static constexpr bool column_major = rank > 1 && !row_major, owns = false; // nothing tells a Tensor from a TensorMap
+  static_assert(rank <= max_rank, "varve: tensor_ref: values have at most eight dimensions");
+
+  static constexpr bool can_be(int r) { return r == rank; }
+  static constexpr dims extents(int) {
+    dims r;
+    for (int k = 0; k < rank; ++k) r.push_back(dyn);
+    return r;
+  }
+  static constexpr strided<element> of(M& m, int) {
+    strided<element> r{m.data(), {}, {}};
+    if constexpr (rank > 0)
+      for (int k = 0; k < rank; ++k) r.sizes.push_back(static_cast<index_t>(m.dimension(static_cast<std::size_t>(k))));
+    r.strides = contiguous_strides(r.sizes);
+    index_t step = 1;
+    for (int k = 0; k < rank && !row_major; ++k) r.strides[k] = step, step *= r.sizes[k];
+    return r;
+  }
+};
+
+/// A type whose memory is known: what a `tensor_ref` can be made of as a view.
+template <class M>
+concept viewable = requires { typename memory_view<std::remove_reference_t<M>>::element; };
+/// ... for elements `T`. One that owns its memory must be a variable, unless it is only read (`T` is
+/// const).
+template <class M, class T>
+concept viewable_as = viewable<M> && std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
+                      (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
+
+namespace detail {
+/// A range that is no view known here, and says that its elements may not follow one another.
+template <class R>
+concept has_strides = requires(R& r) { r.strides(); } || requires(R& r) { r.stride(0); };
+/// May extents that are known in part be these?
+constexpr bool may_have_extents(dims const& known, dims const& wanted) {
+  bool fits = known.n == wanted.n;
+  for (int k = 0; fits && k < known.n; ++k) fits = known[k] == wanted[k] || known[k] == dyn || wanted[k] == dyn;
+  return fits;
+}
+constexpr int extents_above_one(dims const& d) {
+  int r = 0;
+  for (index_t n : d) r += n != 1;
+  return r;
+}
+
+/// The memory behind a view, for extents of which some are known at run time only: whatever its strides.
+template <index_t... D, class M>
+constexpr auto strided_view(M& m) {
+  using V = memory_view<M>;
+  constexpr dims wanted = ints<D...>::to_dims();
+  constexpr bool fits = V::can_be(wanted.n) && may_have_extents(V::extents(wanted.n), wanted);
+  static_assert(fits, "varve: tensor_ref: the view has other extents than the tensor_ref");
+  if constexpr (fits) {
+    auto const r = V::of(m, wanted.n);
+    for (index_t s : r.strides)
+      if (s < 0) refuse::argument_is_invalid("tensor_ref", "the view has a negative stride; copy it first");
+    return r;
+  } else return strided<typename V::element>{};
+}
+
+/// The memory behind a view, for extents known to the compiler: row-major. One dimension is memory as any range is, of as many elements as the
+/// extents say.
+template <index_t... D, class M>
+constexpr auto* row_major_data(M& m) {
+  using V = memory_view<M>;
+  constexpr dims wanted = ints<D...>::to_dims(), count{numel(wanted)};
+  constexpr int rank = V::rank == 1 || !V::can_be(wanted.n) ? V::rank : wanted.n;
+  constexpr bool fits = may_have_extents(V::extents(rank), V::rank == 1 ? count : wanted);
+  constexpr bool ordered = !V::column_major || extents_above_one(wanted) < 2;
+  static_assert(fits, "varve: tensor_ref: the view has other extents than the tensor_ref");
+  static_assert(ordered, "varve: tensor_ref: extents known to the compiler mean row-major memory, and this matrix is column-major; make it RowMajor, "
+                         "view its transpose(), or leave the extents to run time (dyn)");
+  if constexpr (fits && ordered) {
+    auto const r = V::of(m, rank);
+    if (!(r.sizes == (V::rank == 1 ? count : wanted))) refuse::shapes_do_not_match("tensor_ref", r.sizes, wanted);
+    if (!layout{r.sizes, r.strides, 0, true}.contiguous())
+      refuse::argument_is_invalid("tensor_ref",
+                                  "the elements of the view do not lie in row-major order; copy them, or leave the extents to run time (dyn)");
+    return r.data;
+  } else return static_cast<typename V::element*>(nullptr);
+}
+
+/// The `K`-th extent of a view as far as the compiler knows it.
+template <class M, int K>
+inline constexpr index_t extent_of_view = memory_view<std::remove_reference_t<M>>::extents(memory_view<std::remove_reference_t<M>>::rank)[K];
+template <class M>
+using element_of_view = typename memory_view<std::remove_reference_t<M>>::element;
+template <class M, int Rank>
+concept view_of_rank = viewable<M> && memory_view<std::remove_reference_t<M>>::rank == Rank;
+} // namespace detail
+
+} // namespace varve
+
 // ---- varve/value/tensor_ref.hpp
 namespace varve {
 
-/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span)
-/// enters compile-time programs. It owns nothing. Operators read it as an `array`; fused functions read and write the memory itself.
+/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time memory (a `tensor`, a buffer, a span, an mdspan, a matrix of Eigen)
+/// enters compile-time programs. It owns nothing. Operators read it as an `array`; fused functions read and write the memory itself. `tensor_ref(m)` of an mdspan or a matrix takes its
+/// element type and extents from it: those that the compiler knows, `dyn` for the others.
 template <class T, index_t... D>
 class tensor_ref {
 public:
@@ -23640,13 +23880,19 @@ public:
   constexpr explicit tensor_ref(T* data) : data_(data) {}
   /// Views anything with `data()` and `size()`, whose size must be right: `shape_error`.
   template <class R>
-    requires requires(R& r) {
+    requires(!viewable<R> && requires(R& r) {
       { r.data() } -> std::convertible_to<T*>;
       r.size();
-    }
+    })
   constexpr explicit tensor_ref(R& range) : data_(range.data()) {
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, with sizes and strides where extents are dyn");
     if (static_cast<index_t>(range.size()) != array_type::count) refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
   }
+  /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`), of these extents: the compiler compares those that it knows, the others are compared now (`shape_error`). The
+  /// elements must lie in row-major order (`value_error`; a matrix that the compiler knows to be column-major is refused by it). A vector may stand for any shape of as many elements.
+  template <class M>
+    requires viewable_as<M, T>
+  constexpr explicit tensor_ref(M&& view) : data_(detail::row_major_data<D...>(view)) {}
   /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order (`value_error` otherwise). The tensor must outlive the view.
   explicit tensor_ref(tensor const& t) : data_(t.data<element>()) {
     if (!(t.sizes() == ints<D...>::to_dims())) refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
@@ -23667,9 +23913,6 @@ private:
   T* data_;
 };
 
-/// An extent of a `tensor_ref` that is known at run time only.
-inline constexpr index_t dyn = -1;
-
 /// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a `tensor` on that memory, without a copy; strides are kept.
 template <class T, index_t... D>
   requires((D == dyn) || ...)
@@ -23688,11 +23931,18 @@ public:
   }
   /// Views anything with `data()` and `size()` as a vector.
   template <class R>
-    requires(sizeof...(D) == 1 && requires(R& r) {
+    requires(sizeof...(D) == 1 && !viewable<R> && requires(R& r) {
       { r.data() } -> std::convertible_to<T*>;
       r.size();
     })
-  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {}
+  explicit tensor_ref(R& range) : tensor_ref(range.data(), dims{static_cast<index_t>(range.size())}) {
+    static_assert(!detail::has_strides<R>, "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, sizes and strides");
+  }
+  /// Views an mdspan, or a matrix or array of Eigen, in whatever order its elements lie; matrices with two extents, vectors with one or two. Other extents are refused by the compiler
+  /// or are `shape_error`, negative strides are `value_error`.
+  template <class M>
+    requires viewable_as<M, T>
+  explicit tensor_ref(M&& view) : tensor_ref(detail::strided_view<D...>(view)) {}
   /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the view.
   explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
 
@@ -23704,9 +23954,22 @@ public:
   tensor view() const { return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>()); }
 
 private:
+  template <class E>
+  explicit tensor_ref(strided<E> const& s) : tensor_ref(s.data, s.sizes, s.strides) {}
   T* data_;
   dims sizes_, strides_;
 };
+
+template <detail::view_of_rank<0> M>
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>>;
+template <detail::view_of_rank<1> M>
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>>;
+template <detail::view_of_rank<2> M>
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>>;
+template <detail::view_of_rank<3> M>
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>, detail::extent_of_view<M, 2>>;
+template <detail::view_of_rank<4> M>
+tensor_ref(M&&) -> tensor_ref<detail::element_of_view<M>, detail::extent_of_view<M, 0>, detail::extent_of_view<M, 1>, detail::extent_of_view<M, 2>, detail::extent_of_view<M, 3>>;
 
 template <class T, index_t... D>
   requires((D == dyn) || ...)
@@ -23855,7 +24118,7 @@ private:
 template <class F, class How = loop::unrolled>
 struct fused {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or include <varve/graph/compile.hpp> for calls on tensors");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
@@ -23882,7 +24145,8 @@ struct fused {
 
 /// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers), for each set of argument types: traced, optimized and planned
 /// by the compiler, then emitted as loops over SIMD registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included, becomes part of
-/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
+/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for
+/// tensors, at run time (`compile.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};
@@ -23995,7 +24259,10 @@ struct checked_argument {
     memory_ = copy_.defined() ? copy_.raw() : t.raw();
   }
   template <class X>
-    requires(!std::is_same_v<X, tensor>)
+    requires requires { typename X::tensor_type; }
+  explicit checked_argument(X const& x) : checked_argument(x.view()) {}
+  template <class X>
+    requires(!std::is_same_v<X, tensor> && !requires { typename X::tensor_type; })
   explicit checked_argument(X const& x) {
     constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
     static_assert(number || std::is_same_v<argument<X>, declared<S>>, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
@@ -24073,14 +24340,14 @@ private:
 template <class F, class How, class... S>
 struct fused_for {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
 
   /// The program, as a constant.
   using program = loop::program_for<How, F, loop::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
-  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any. Results are fresh tensors,
+  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that they are. Results are fresh tensors,
   /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
   /// `transform_error` for values seen through a transform that is at work, `autograd_error` for those that require grad while it is enabled.
   template <class... X>
@@ -24484,6 +24751,1716 @@ auto compile(F f, X const&... x) {
   return r;
 }
 
+/// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is captured; static values are refused.
+template <class F>
+class fused_with_captures : public compiled_function<F> {
+public:
+  using compiled_function<F>::compiled_function;
+
+  template <class... A>
+  auto operator()(A const&... a) const {
+    if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
+    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
+    else static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass the values as arguments, or compile(f)");
+  }
+  template <class... R>
+  compiled_function<F> const& into(R&&...) const {
+    static_assert(never<R...>, "varve: fuse: the function must capture nothing to write its results into(...); pass the values as arguments, or take the results that calls return");
+    return *this;
+  }
+};
+
+/// `auto fast = fuse([&](auto const& x) { return x * w; });`: a function that captures, for calls on tensors: it is planned at its first call, as by `compile(f)`. What holds there holds
+/// here: captured tensors are inputs of every call, captured numbers constants of the first. On static values it is refused by the compiler.
+template <class F>
+  requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
+auto fuse(F const& f) {
+  return fused_with_captures<F>(f);
+}
+/// ... `fuse(f, table_driven)`: programs made at run time are tables always.
+template <class F, loop::execution How>
+  requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
+auto fuse(F const& f, How) {
+  return fused_with_captures<F>(f);
+}
+
+} // namespace varve
+
+// ---- varve/graph/decompose.hpp
+namespace varve {
+
+namespace refuse {
+[[noreturn]] VARVE_COLD inline void decomposition_calls_the_operator_that_it_replaces(char const* op) {
+  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " calls " + op +
+                     " again, itself or through another decomposition; write it in other operators")
+                        .c_str());
+}
+[[noreturn]] VARVE_COLD inline void decomposition_gives_another_dtype_or_shape(char const* op, meta const& found, meta const& expected) {
+  std::string const text = std::string("varve: decompose: the decomposition of ") + op + " gives " + name(found.type) + to_string(found.sizes) +
+                           ", the operator gives " + name(expected.type) + to_string(expected.sizes);
+  if (found.type != expected.type) throw dtype_error(text.c_str());
+  throw shape_error(text.c_str());
+}
+[[noreturn]] VARVE_COLD inline void decomposition_writes_into_its_operand(char const* op) {
+  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " writes into its operand; write into a clone of it").c_str());
+}
+} // namespace refuse
+
+/// One operator and the function that says it in other operators: see `decomposition`.
+template <class Tag, class F>
+struct operator_decomposition {
+  using tag = Tag;
+  [[no_unique_address]] F f;
+};
+/// `decomposition<sigmoid_t>([](auto const& x) { return reciprocal(add(exp(neg(x)), 1)); })`: what `decompose` replaces an operator by. The function
+/// takes the operands, or `attributes const&` and the operands, and returns one value of the dtype and shape that the operator gives. An operator of
+/// the user's is named by its tag as well; composites (`gelu`, `softmax`) are no nodes of graphs, but what their bodies call.
+template <class Tag, class F>
+constexpr operator_decomposition<Tag, F> decomposition(F f) {
+  static_assert(
+      requires { rules<Tag>::arity; },
+      "varve: decompose: no node of a graph is this operator: a composite is what its body calls, a higher-order operator has functions of its own");
+  if constexpr (requires { rules<Tag>::arity; })
+    static_assert(rules<Tag>::kind != op_kind::mutation,
+                  "varve: decompose: an in-place operator has no value to put in its place; name the operator that computes what it writes");
+  return {static_cast<F&&>(f)};
+}
+
+/// Several decompositions under one name: a table of them (PyTorch: `decomposition_table`).
+template <class... D>
+struct decomposition_list {
+  std::tuple<D...> all;
+  constexpr decomposition_list const& table() const { return *this; }
+};
+namespace detail {
+template <class Tag, class F>
+constexpr std::tuple<operator_decomposition<Tag, F>> decompositions_in(operator_decomposition<Tag, F> const& d) {
+  return std::tuple<operator_decomposition<Tag, F>>(d);
+}
+template <class T>
+  requires requires(T const& t) { t.table(); }
+constexpr auto decompositions_in(T const& t) {
+  return t.table().all;
+}
+template <class... D>
+constexpr decomposition_list<D...> list_of_decompositions(std::tuple<D...> const& all) {
+  return {all};
+}
+} // namespace detail
+
+/// Puts decompositions and tables of them together; of two for one operator the later one counts.
+template <class... D>
+constexpr auto decomposition_table(D const&... d) {
+  return detail::list_of_decompositions(std::tuple_cat(detail::decompositions_in(d)...));
+}
+
+namespace detail {
+/// A decomposition on operands that are values of a trace, or tensors.
+template <class F, class... X>
+constexpr auto call_decomposition(F const& f, [[maybe_unused]] attributes const& at, X const&... x) {
+  constexpr bool with_attributes = std::is_invocable_v<F const&, attributes const&, X const&...>,
+                 without = !with_attributes && std::is_invocable_v<F const&, X const&...>;
+  static_assert(with_attributes || without,
+                "varve: decompose: the function must take the operands of its operator, or attributes const& and the operands");
+  if constexpr (with_attributes) return f(at, x...);
+  else if constexpr (without) return f(x...);
+  else return nth<0>(x..., 0);
+}
+/// Makes the operators that it calls known to tensors, for who interprets or fuses the graph: nobody calls this.
+template <class Tag, class F>
+void decomposition_on_tensors(operator_decomposition<Tag, F> const& d, attributes const& at, boxed_args const& x) {
+  [&]<std::size_t... K>(std::index_sequence<K...>) { (void)call_decomposition(d.f, at, x[static_cast<int>(K)]...); }
+  (std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+}
+template <class... D>
+void decomposition_operators() {
+  ((void)&decomposition_on_tensors<typename D::tag, decltype(D::f)>, ...);
+  (void)registered_table<dependent<to_t, D...>, 1>(), (void)registered_table<dependent<expand_t, D...>, 1>(),
+      (void)registered_table<dependent<arange_t, D...>, 2>(); // by which traces convert, repeat and count
+}
+
+template <class... D>
+class decomposer {
+public:
+  constexpr explicit decomposer(std::tuple<D...> const& all) : all_(all) {}
+
+  /// Linear in the nodes that it makes; functions that decompositions bring along stand behind all others.
+  constexpr graph run(graph const& g) {
+    rewriter w(g);
+    graph functions;
+    graph r = w.run([&](int n) { return each(w, functions, n, std::index_sequence_for<D...>{}); }, [] {});
+    append(r, functions, 0, static_cast<int>(functions.regions.size()), 0);
+    return r;
+  }
+
+private:
+  std::tuple<D...> const& all_;
+  list<op_handle const*> open_; // what is being decomposed
+
+  template <std::size_t... K>
+  constexpr int each(rewriter& w, graph& functions, int n, std::index_sequence<K...>) {
+    node const& nd = w.from.nodes[n];
+    int made = -1;
+    bool const found = (replaced<sizeof...(K) - 1 - K>(w, functions, nd, made) || ...); // the last one first
+    return found ? made : w.copy(nd);
+  }
+  template <std::size_t K>
+  constexpr bool replaced(rewriter& w, graph& functions, node const& nd, int& made) {
+    using Tag = typename std::tuple_element_t<K, std::tuple<D...>>::tag;
+    if (nd.op != &handle<Tag>) return false;
+    graph const traced = trace_of<Tag>(w.from, nd, std::get<K>(all_).f, std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+    open_.push_back(nd.op);
+    for (op_handle const* op : open_)
+      for (node const& called : traced.nodes)
+        if (called.op == op) refuse::decomposition_calls_the_operator_that_it_replaces(op->name);
+    graph const whole = run(traced); // which may call other operators of the table
+    open_.pop_back();
+    made = put(w, functions, whole, nd);
+    return true;
+  }
+  /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was called.
+  template <class Tag, class F, std::size_t... K>
+  static constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) {
+    graph_builder b;
+    proxy const x[] = {operand(b, g.nodes[g.edges[nd.first + static_cast<int>(K)]])..., proxy{}}; // braces: in order
+    auto const y = call_decomposition(f, nd.at, x[K]...);
+    static_assert(value<decltype(y)>, "varve: decompose: the function must return one value");
+    proxy const r = as_proxy(y, &b);
+    if (!(r.info == nd.out)) refuse::decomposition_gives_another_dtype_or_shape(Tag::op_name, r.info, nd.out);
+    b.result(node_in(b, r));
+    graph traced = static_cast<graph_builder&&>(b).finish();
+    if (has_mutation(traced)) traced = functionalized(traced);
+    if (has_mutation(traced)) refuse::decomposition_writes_into_its_operand(Tag::op_name);
+    return traced;
+  }
+  static constexpr proxy operand(graph_builder& b, node const& from) {
+    int const id = b.input(from.out);
+    if (from.op->kind == op_kind::constant && from.out.sizes.n == 0) return {nullptr, -1, {from.out.type, {}, true}, from.value, &b};
+    return {&b, id, {from.out.type, from.out.sizes, false}, 0};
+  }
+  /// Puts a function's nodes in the place of a node: the number of its result.
+  static constexpr int put(rewriter& w, graph& functions, graph const& f, node const& nd) {
+    region const& body = f.regions[0];
+    int const inner = static_cast<int>(w.from.regions.size() + functions.regions.size()); // of the first function that it brings along
+    list<int> now(static_cast<std::size_t>(body.node_count), -1), in;
+    for (int n = 0; n < body.node_count; ++n) {
+      node c = f.nodes[n];
+      if (c.op->kind == op_kind::placeholder) {
+        now[n] = w.operand(nd, static_cast<int>(c.value));
+        continue;
+      }
+      in.clear();
+      for (int k = 0; k < c.count; ++k) in.push_back(now[f.edges[c.first + k]]);
+      if (is_array_constant(c)) take_constants(w.to, f, c);
+      if (c.regions_count) c.regions_first += inner - 1;
+      now[n] = w.append(c, in.data());
+    }
+    append(functions, f, 1, static_cast<int>(f.regions.size()), inner);
+    return now[f.results[body.result_first]];
+  }
+};
+
+template <class... D>
+constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table) {
+  decomposer<D...> d(table.all); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  if (!has_mutation(g)) return d.run(g);
+  graph const pure = functionalized(g);
+  return d.run(pure);
+}
+} // namespace detail
+
+/// The same program with each operator of a table replaced by what its decomposition calls on the operands' dtypes and shapes, in functions of
+/// higher-order operators as well and until none is left (PyTorch: `run_decompositions`): `decompose(g, decomposition<sigmoid_t>(f),
+/// core_decompositions)`; of two for one operator the later one counts. In-place operators are made functional first. Errors: `dtype_error`,
+/// `shape_error` where a replacement differs from its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the
+/// nodes made.
+template <class G, class... D>
+  requires std::is_same_v<G, graph>
+constexpr graph decompose(G const& g, D const&... d) {
+  auto const table = decomposition_table(d...);
+  if (!std::is_constant_evaluated()) []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
+  return detail::decomposed(g, table);
+}
+/// ... of a traced constant, for `freeze([] { return decompose(g, ...); })`: nothing of tensors is compiled for it.
+template <graph_sizes S, class... D>
+constexpr graph decompose(static_graph<S> const& g, D const&... d) {
+  auto const table = decomposition_table(d...);
+  graph const whole = g.thaw();
+  return detail::decomposed(whole, table);
+}
+
+/// `make_fx(f, decompositions...)`: the graph of f, decomposed (PyTorch: `make_fx(f, decomposition_table=...)`).
+template <class F, class... D>
+  requires(sizeof...(D) > 0)
+constexpr auto make_fx(F f, D const&... d) {
+  return [f = make_fx_function<F>(static_cast<F&&>(f)), table = decomposition_table(d...)](auto const&... x) {
+    dependent<graph, F> const g = f(x...);
+    return decompose(g, table);
+  };
+}
+
+} // namespace varve
+
+// ---- varve/op/all.hpp
+/// @file
+/// Every operator.
+
+// ---- varve/op/amax.hpp
+namespace varve {
+
+namespace detail {
+template <class Tag>
+struct extremum : rule::reduction {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    for (int k = 0; k < at[0].n; ++k)
+      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
+    return reduction::shape(at, in, n);
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    dims first = x.sizes;
+    for (int k = 0; k < first.n; ++k)
+      if (at[0].contains(k)) first[k] = 1;
+    if (numel(x.sizes) == 0) return;
+    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
+    for_each_reduced(at, out, x, [](R& r, T v) {
+      if (v != v || rules<Tag>::better(v, r)) r = v;
+    });
+  }
+  /// Weights that spread a derivative evenly over the elements equal to the extremum.
+  template <class Op, value Y, value X>
+  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
+    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
+    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
+    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
+    return mul(weights(op, y, x), keep_reduced(op, g, x));
+  }
+};
+} // namespace detail
+
+/// Greatest element along axes.
+template <>
+struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr bool better(auto v, auto r) { return v > r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
+};
+/// Smallest element along axes.
+template <>
+struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr bool better(auto v, auto r) { return v < r; }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
+};
+
+template <value X, class... A>
+constexpr auto amax_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amax_t>(x, at...);
+}
+template <value X, class... A>
+constexpr auto amin_t::operator()(X const& x, A const&... at) const {
+  return detail::reduce<amin_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/op/argmax.hpp
+namespace varve {
+
+/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis}, {keepdim}}.
+template <>
+struct rules<argmax_t> : rule::reduction {
+  static constexpr bool differentiable = false;
+  static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
+  template <class T>
+  using result = std::int64_t;
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0) refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
+    meta m = reduction::shape(at, in, n);
+    m.type = dtype::int64;
+    return m;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = 0;
+    if (at[0].n == 0) return; // rank 0, or a batch of such
+    int const a = static_cast<int>(at[0][0]);
+    dims first = x.sizes;
+    first[a] = 1;
+    auto greater = [](T v, T r) { return v > r || (v != v && r == r); };
+    detail::for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [&](R& r, T const& v) {
+      T const* p = &v;
+      for (index_t k = 1; k < x.sizes[a]; ++k)
+        if (greater(p[k * x.strides[a]], p[r * x.strides[a]])) r = k;
+    });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x) {
+    meta const in[] = {meta_of(x)};
+    T r = tensor::empty(shape(at, in, 1).sizes, dtype::int64);
+    auto* out = static_cast<std::int64_t*>(r.raw());
+    if (at[0].n == 0)
+      for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
+    else kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]), out);
+    return r;
+  }
+};
+
+template <value X, class... A>
+constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
+  if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
+  else return detail::reduce<argmax_t>(x, at...);
+}
+
+} // namespace varve
+
+// ---- varve/op/convolution_attributes.hpp
+/// @file
+/// The attributes of convolutions as integer lists: what users give, and what gradients and mapped calls make of them.
+namespace varve::detail {
+
+/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups, output_padding...}; `s` is any list
+/// with a number for each spatial dimension.
+inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
+inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
+inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
+constexpr dims convolution_rest(dims const& dilation, bool transposed, index_t groups, dims const& output_padding) {
+  dims r = dilation;
+  r.push_back(transposed).push_back(groups);
+  for (index_t p : output_padding) r.push_back(p);
+  return r;
+}
+constexpr dims zeros_for_each(dims const& s) {
+  dims r = s;
+  for (int k = 0; k < r.n; ++k) r[k] = 0;
+  return r;
+}
+inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dims const& weight) {
+  dims r = rest;
+  r[s.n + 1] *= weight[0];
+  return r;
+};
+/// The sizes of the result.
+inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad, dims const& rest) {
+  int const n = stride.n;
+  if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
+  bool const transposed = rest[n] != 0;
+  index_t const groups = rest[n + 1]; // 0 under a `vmap` over nothing
+  if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0))
+    refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
+  dims s{x[0], transposed ? w[1] * groups : w[0]};
+  for (int k = 0; k < n; ++k) {
+    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
+    index_t const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
+                        : whole < reach ? 0
+                                        : (whole - reach) / stride[k] + 1;
+    if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
+    s.push_back(out);
+  }
+  return s;
+};
+/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
+inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output,
+                                                 dims const& weight) {
+  dims more = zeros_for_each(stride);
+  bool const transposed = rest[stride.n] != 0;
+  for (int k = 0; k < more.n && !transposed; ++k)
+    more[k] = input[k + 2] - ((output[k + 2] - 1) * stride[k] - 2 * pad[k] + rest[k] * (weight[k + 2] - 1) + 1);
+  return convolution_rest(rest.sub(0, stride.n), !transposed, rest[stride.n + 1], more);
+};
+/// Of the convolution that gives the weight's gradient, whose stride is this one's dilation.
+inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims const& rest) {
+  return convolution_rest(stride, false, rest[stride.n + 1], zeros_for_each(stride));
+};
+
+/// A number for each spatial dimension of an input, none below `least`.
+constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
+  int const n = input.n - 2;
+  if (n < 1 || n > 3) refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
+  if (given.n != 1 && given.n != n)
+    refuse::argument_is_invalid("convolution", "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
+  dims r;
+  for (int k = 0; k < n; ++k) {
+    r.push_back(given[given.n == 1 ? 0 : k]);
+    if (r[k] < least) refuse::argument_is_invalid("convolution", what);
+  }
+  return r;
+}
+inline constexpr auto convolution_stride = [](dims const& s, dims const& x) { return for_each_dimension(s, x, 1, "the stride must be positive"); };
+inline constexpr auto convolution_padding = [](dims const& p, dims const& x) {
+  return for_each_dimension(p, x, 0, "the padding must not be negative");
+};
+inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding, dims const& groups,
+                                              dims const& stride, dims const& x) {
+  dims const d = for_each_dimension(dilation, x, 1, "the dilation must be positive");
+  dims more = for_each_dimension(output_padding, x, 0, "output_padding must not be negative");
+  if (groups.n != 1 || groups[0] < 1) refuse::argument_is_invalid("convolution", "groups must be positive");
+  bool const other_way = transposed[0] != 0;
+  for (int k = 0; k < more.n; ++k)
+    if (!other_way) more[k] = 0;
+    else if (more[k] >= stride[k] && more[k] >= d[k])
+      refuse::argument_is_invalid("convolution", "output_padding must be smaller than stride or dilation");
+  return convolution_rest(d, other_way, groups[0], more);
+};
+inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims const& bias_type, dims const& type) {
+  if (bias.n != 1 || bias[0] != y[1]) refuse::shapes_do_not_match("convolution (bias and result)", bias, y);
+  if (!(bias_type == type)) refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
+  dims r = bias;
+  for (int k = 2; k < y.n; ++k) r.push_back(1);
+  return r;
+};
+/// Attributes that the compiler refused: nothing more is to be instantiated.
+template <class... F>
+inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
+
+} // namespace varve::detail
+
+// ---- varve/op/convolution.hpp
+namespace varve {
+
+namespace detail {
+/// The axes of a value of that rank, the first two exchanged.
+inline constexpr auto exchanged = [](dims const& sizes) {
+  dims r{1, 0};
+  for (int k = 2; k < sizes.n; ++k) r.push_back(k);
+  return r;
+};
+constexpr index_t quotient(index_t a, index_t b) { return b > 0 ? a / b : 0; } // 0 groups have no channels
+/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n` and the rest.
+constexpr dims flat_from(dims sizes, int k) {
+  index_t const rest = numel(sizes.sub(k, sizes.n));
+  while (sizes.n > k) sizes.erase(k);
+  return sizes.push_back(rest);
+}
+constexpr dims joined(dims sizes, int k) {
+  sizes[k] *= sizes[k + 1];
+  return sizes.erase(k + 1);
+}
+constexpr dims split_channels(dims sizes, index_t n) {
+  sizes.insert(1, n);
+  sizes[2] = quotient(sizes[2], n);
+  return sizes;
+}
+/// The first elements along each axis, where there are more than wanted.
+template <int Axis, value V, fact S>
+constexpr auto cut(V const& v, S const& sizes) {
+  if constexpr (Axis == 5) return v;
+  else {
+    auto const range = on_dims(
+        [](dims const& s) {
+          int const axis = Axis < s.n ? Axis : s.n - 1;
+          return dims{axis, 0, s[axis], 1};
+        },
+        sizes);
+    auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; }, shape_of(v), range);
+    return cut<Axis + 1>(choose(
+                             same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v),
+                         sizes);
+  }
+}
+} // namespace detail
+
+/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups,
+/// output_padding...}. Outside of the input there are zeros; whether their products with infinite weights are made, and are NaN, is left open.
+template <>
+struct rules<convolution_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema =
+      "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
+    if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
+    return {in[0].type, detail::convolution_result(in[0].sizes, in[1].sizes, at[0], at[1], at[2])};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> w) {
+    kernel::convolve_directly<T>({at, x.sizes, w.sizes, out.sizes}, x.data, w.data, out.data);
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& x, T const& w) {
+    meta const in[] = {meta_of(x), meta_of(w)};
+    meta const m = shape(at, in, 2);
+    T r = tensor::empty(m.sizes, m.type);
+    T const a = x.is_contiguous() ? x : detail::contiguous_copy(x), b = w.is_contiguous() ? w : detail::contiguous_copy(w);
+    kernel::convolve<>(m.type, {at, x.sizes(), w.sizes(), m.sizes}, a.raw(), b.raw(), r.raw());
+    return r;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+    auto const rest = on_dims(detail::rest_of_the_other_way, op.a, op.b, op.c, shape_of(x), shape_of(g), shape_of(w));
+    return detail::cut<2>(bind<convolution_t>(op.a, op.b, rest)(g, w), shape_of(x));
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
+    return choose(
+        same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}),
+        [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
+        [&](auto const& u, auto const& v) { return weight_gradient(op, v, u, shape_of(w)); }, g, x);
+  }
+  template <class Op, class N, class X, class W>
+  static constexpr auto batch(Op const& op, N const&, X const& x, W const& w) {
+    return choose(
+        w.batched,
+        [&](auto const& u, auto const& v) {
+          return choose(
+              x.batched, [&](auto const& a, auto const& b) { return over_both(op, a, b); },
+              [&](auto const& a, auto const& b) { return over_weights(op, a, b); }, u, v);
+        },
+        [&](auto const& u, auto const& v) { return over_inputs(op, u, v); }, x.value, w.value);
+  }
+
+private:
+  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap what met there.
+  template <class Op, value F, value P, fact S>
+  static constexpr auto weight_gradient(Op const& op, F const& field, P const& places, S const& sizes) {
+    auto const groups = on_dims(detail::groups_of, op.a, op.c);
+    auto const by_channel = choose(
+        same_fact(groups, ints<1>{}), [](auto const& v) { return permute(v, on_dims(detail::exchanged, shape_of(v))); },
+        [&](auto const& v) {
+          auto const apart = reshape(
+              v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
+          auto to = [](dims const& s, dims const& g) {
+            dims r = s;
+            r[0] = detail::quotient(s[1], g[0]), r[1] = g[0] * s[0];
+            return r;
+          };
+          return reshape(permute(apart, ints<2, 1, 0, 3>{}), on_dims(to, shape_of(v), groups));
+        },
+        field);
+    auto const samples = permute(places, on_dims(detail::exchanged, shape_of(places)));
+    auto const r = bind<convolution_t>(on_dims(detail::dilation_of, op.a, op.c), op.b,
+                                       on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
+    return detail::reshape_to(detail::cut<2>(permute(r, on_dims(detail::exchanged, shape_of(r))), sizes), sizes);
+  }
+  /// Mapped inputs are more samples.
+  template <class Op, value X, value W>
+  static constexpr auto over_inputs(Op const& op, X const& x, W const& w) {
+    auto const y = op(reshape(x, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(x))), w);
+    auto apart = [](dims const& s, dims const& from) {
+      dims r = s;
+      r[0] = from[1];
+      return r.insert(0, from[0]);
+    };
+    return reshape(y, on_dims(apart, shape_of(y), shape_of(x)));
+  }
+  /// Channels of the result of one weight of those mapped, [n, ...].
+  static constexpr index_t channels(dims const& w, index_t groups, bool transposed) { return transposed ? w[2] * groups : w[1]; }
+  /// Inputs mapped along with weights are more groups.
+  template <class Op, value X, value W>
+  static constexpr auto over_both(Op const& op, X const& x, W const& w) {
+    auto const by_sample = permute(x, on_dims(detail::exchanged, shape_of(x)));
+    auto const all = reshape(by_sample, on_dims([](dims const& s) { return detail::joined(s, 1); }, shape_of(by_sample)));
+    auto const weights = reshape(w, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(w)));
+    auto const y = bind<convolution_t>(op.a, op.b, on_dims(detail::with_more_groups, op.a, op.c, shape_of(w)))(all, weights);
+    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      dims r = s;
+      r[1] = channels(from, g[0], t[0] != 0);
+      return r.insert(1, from[0]);
+    };
+    auto const apart =
+        reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
+    return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
+  }
+  /// Mapped weights are more channels of the result, within each group.
+  template <class Op, value X, value W>
+  static constexpr auto over_weights(Op const& op, X const& x, W const& w) {
+    auto const groups = on_dims(detail::groups_of, op.a, op.c);
+    auto const transposed = on_dims(detail::is_transposed, op.a, op.c);
+    auto pieces = [](dims const& s, dims const& g, dims const& t) { return detail::flat_from(t[0] ? s : detail::split_channels(s, g[0]), 2); };
+    auto together = [](dims const& s, dims const& t) {
+      dims r = s;
+      r[t[0] ? 2 : 1] *= s[0];
+      return r.erase(0);
+    };
+    auto const apart =
+        reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
+    auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
+    auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
+    };
+    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
+      dims r = s;
+      r[1] = channels(from, g[0], t[0] != 0);
+      return r.insert(0, from[0]);
+    };
+    auto const parts = permute(reshape(y, on_dims(by_group, shape_of(y), shape_of(w), groups, transposed)), ints<2, 0, 1, 3, 4>{});
+    return reshape(parts, on_dims(to, shape_of(y), shape_of(w), groups, transposed));
+  }
+};
+
+template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
+constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation,
+                                         T const& transposed, O const& output_padding, G const& groups) const {
+  using detail::as_fact;
+  auto const sizes = shape_of(input);
+  auto const s = on_dims(detail::convolution_stride, as_fact(stride), sizes);
+  auto const p = on_dims(detail::convolution_padding, as_fact(pad), sizes);
+  if constexpr (detail::refused<std::remove_const_t<decltype(s)>, std::remove_const_t<decltype(p)>>) return input;
+  else {
+    auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
+    auto const fits = on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
+    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>) return input;
+    else if constexpr (is_none<B>) return bind<convolution_t>(s, p, rest)(input, weight);
+    else {
+      auto const y = bind<convolution_t>(s, p, rest)(input, weight);
+      return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
+    }
+  }
+}
+
+} // namespace varve
+
+// ---- varve/op/conv.hpp
+/// @file
+/// `torch.nn.functional.conv1d` and its siblings. Attributes are one number, or one for each spatial dimension; the input may be without the
+/// dimension of samples.
+namespace varve {
+
+/// Padding of `conv1d`, `conv2d`, `conv3d` by name: none, or as much as gives the result the sizes of the input (more behind than in front where it
+/// is odd; strides of 1 only).
+struct padding {
+  static constexpr ints<0> valid{};
+  static constexpr ints<INT64_MIN> same{};
+};
+
+namespace detail {
+/// Whether an input of `N` spatial dimensions is one sample.
+template <class Tag, int N>
+struct is_one_sample {
+  constexpr dims operator()(dims const& x, dims const& w) const {
+    if (w.n != N + 2 || (x.n != N + 1 && x.n != N + 2)) refuse::shapes_do_not_match(Tag::op_name, x, w);
+    return {x.n == N + 1};
+  }
+};
+/// All that "same" pads in a dimension, before and behind.
+constexpr index_t same_padding(dims const& dilation, dims const& w, int k) { return dilation[dilation.n == 1 ? 0 : k] * (w[k + 2] - 1); }
+inline constexpr auto before_same = [](dims const& dilation, dims const& w, dims const& stride) {
+  dims r;
+  for (int k = 0; k + 2 < w.n; ++k) r.push_back(same_padding(dilation, w, k) / 2);
+  for (index_t s : stride)
+    if (s != 1) refuse::argument_is_invalid("convolution", "padding::same is for strides of 1");
+  if (dilation.n != 1 && dilation.n != r.n) refuse::argument_is_invalid("convolution", "dilation is one number, or one for each spatial dimension");
+  return r;
+};
+inline constexpr auto grown_for_same = [](dims const& dilation, dims const& w, dims const& x) {
+  dims r = x;
+  for (int k = 0; k + 2 < w.n; ++k) r[k + 2] += same_padding(dilation, w, k) % 2;
+  return r;
+};
+/// Zeros behind the elements of each axis, where there are less than wanted.
+template <int Axis, value V, fact S>
+constexpr auto grown(V const& v, S const& sizes) {
+  if constexpr (Axis == 5) return v;
+  else {
+    auto const whole = on_dims(
+        [](dims const& have, dims const& want) {
+          dims r = have;
+          if (Axis < r.n) r[Axis] = want[Axis];
+          return r;
+        },
+        shape_of(v), sizes);
+    auto const range = on_dims(
+        [](dims const& have) {
+          int const axis = Axis < have.n ? Axis : have.n - 1;
+          return dims{axis, 0, have[axis], 1};
+        },
+        shape_of(v));
+    return grown<Axis + 1>(choose(
+                               same_fact(shape_of(v), whole), identity, [&](auto const& u) { return slice_backward(u, whole, range); }, v),
+                           sizes);
+  }
+}
+
+/// What the public functions have in common.
+template <class Tag, int N, bool Transposed>
+struct convolution_of : composite_operator<Tag> {
+protected:
+  template <class X, class W, class B, class S, class P, class D, class O, class G>
+  static constexpr auto run(X const& x, W const& w, B const& bias, S const& stride, P const& pad, D const& dilation, O const& output_padding,
+                            G const& groups) {
+    auto const alone = on_dims(is_one_sample<Tag, N>{}, shape_of(x), shape_of(w));
+    if constexpr (refused<std::remove_const_t<decltype(alone)>>) return x;
+    else {
+      auto const one = same_fact(alone, ints<1>{});
+      auto const samples = choose(
+          one, [](auto const& v) { return reshape(v, on_dims(prepend, shape_of(v), ints<1>{})); }, identity, x);
+      auto const y = [&] {
+        if constexpr (std::is_same_v<P, ints<INT64_MIN>>) return run_same(samples, w, bias, stride, dilation, groups);
+        else return convolution(samples, w, bias, stride, pad, dilation, ints<Transposed>{}, output_padding, groups);
+      }();
+      return choose(
+          one, [](auto const& v) { return reshape(v, on_dims(drop_first, shape_of(v))); }, identity, y);
+    }
+  }
+
+private:
+  template <class X, class W, class B, class S, class D, class G>
+  static constexpr auto run_same(X const& x, W const& w, B const& bias, S const& stride, D const& dilation, G const& groups) {
+    auto const before = on_dims(before_same, as_fact(dilation), shape_of(w), as_fact(stride));
+    return convolution(grown<2>(x, on_dims(grown_for_same, as_fact(dilation), shape_of(w), shape_of(x))), w, bias, stride, before, dilation,
+                       ints<0>{}, ints<0>{}, groups);
+  }
+};
+template <class Tag, int N>
+struct conv_of : convolution_of<Tag, N, false> {
+  template <value X, value W, class B = none_t, class S = ints<1>, class P = ints<0>, class D = ints<1>, class G = ints<1>>
+  static constexpr auto body(X const& input, W const& weight, B const& bias = {}, S const& stride = {}, P const& pad = {}, D const& dilation = {},
+                             G const& groups = {}) {
+    return conv_of::run(input, weight, bias, stride, pad, dilation, ints<0>{}, groups);
+  }
+};
+template <class Tag, int N>
+struct conv_transpose_of : convolution_of<Tag, N, true> {
+  template <value X, value W, class B = none_t, class S = ints<1>, class P = ints<0>, class O = ints<0>, class G = ints<1>, class D = ints<1>>
+  static constexpr auto body(X const& input, W const& weight, B const& bias = {}, S const& stride = {}, P const& pad = {},
+                             O const& output_padding = {}, G const& groups = {}, D const& dilation = {}) {
+    return conv_transpose_of::run(input, weight, bias, stride, pad, dilation, output_padding, groups);
+  }
+};
+} // namespace detail
+
+/// `conv1d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, length], or [in, length], weight [out, in /
+/// groups, taps], bias [out]; the dtypes are equal. Values known to the compiler take attributes as types: `conv1d(x, w, none, ints<2>{},
+/// padding::same)`.
+inline constexpr struct conv1d_t : detail::conv_of<conv1d_t, 1> { static constexpr auto op_name = "conv1d"; } conv1d{};
+/// `conv2d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, height, width], or without n, weight [out,
+/// in / groups, height, width].
+inline constexpr struct conv2d_t : detail::conv_of<conv2d_t, 2> { static constexpr auto op_name = "conv2d"; } conv2d{};
+/// `conv3d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: with three spatial dimensions.
+inline constexpr struct conv3d_t : detail::conv_of<conv3d_t, 3> { static constexpr auto op_name = "conv3d"; } conv3d{};
+/// `conv_transpose1d(input, weight, bias = none, stride = 1, padding = 0, output_padding = 0, groups = 1, dilation = 1)`: weight [in, out / groups,
+/// taps]; the transpose of `conv1d` by its input. The result has (length - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1 elements.
+inline constexpr struct conv_transpose1d_t : detail::conv_transpose_of<conv_transpose1d_t, 1> {
+  static constexpr auto op_name = "conv_transpose1d";
+} conv_transpose1d{};
+/// ... with two spatial dimensions.
+inline constexpr struct conv_transpose2d_t : detail::conv_transpose_of<conv_transpose2d_t, 2> {
+  static constexpr auto op_name = "conv_transpose2d";
+} conv_transpose2d{};
+/// ... with three spatial dimensions.
+inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_transpose3d_t, 3> {
+  static constexpr auto op_name = "conv_transpose3d";
+} conv_transpose3d{};
+
+} // namespace varve
+
+// ---- varve/op/erf.hpp
+namespace varve {
+
+/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1 + erf(x / sqrt(2)))`.
+template <>
+struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::erf(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0); }
+};
+
+} // namespace varve
+
+// ---- varve/op/expm1.hpp
+namespace varve {
+
+/// e^x - 1 without cancellation near 0.
+template <>
+struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::expm1(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
+};
+
+/// log(1 + x) without cancellation near 0; NaN below -1.
+template <>
+struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::log1p(x); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
+};
+
+} // namespace varve
+
+// ---- varve/op/gather.hpp
+namespace varve {
+
+namespace detail {
+inline constexpr auto one_axis = [](dims const& axis, dims const& sizes) { return dims{wrap_axis(axis[0], sizes.n)}; };
+constexpr void check_index(char const* op, dims const& axis, dims const& x, dims const& index) {
+  bool fits = x.n == index.n;
+  for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
+  if (!fits) refuse::shapes_do_not_match(op, x, index);
+}
+} // namespace detail
+
+/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
+template <>
+struct rules<gather_t> {
+  static constexpr saved_values saved{{saved_values::operand(1)}};
+  static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 2;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
+    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("gather index (int64 expected):", name(in[1].type));
+    return {in[0].type, in[1].sizes};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index) {
+    int const a = static_cast<int>(at[0][0]);
+    for_each_index(index.sizes, [&](dims const& i) {
+      dims from = i;
+      if (i.n) {
+        from[a] = index.at(i);
+        if (from[a] < 0 || from[a] >= x.sizes[a]) refuse::index_out_of_range("gather", from[a], x.sizes[a]);
+      }
+      out.at(i) = x.at(from);
+    });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& index) {
+    return op(d, index);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
+    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
+  }
+  template <class Op, class N, class X, class I>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
+    return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
+  }
+};
+
+/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
+template <>
+struct rules<scatter_add_t> {
+  static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
+  static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 3;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
+    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
+    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
+    for (int k = 0; k < in[1].sizes.n; ++k)
+      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k]) refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
+    return {in[0].type, in[0].sizes};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index, strided<T const> source) {
+    int const a = static_cast<int>(at[0][0]);
+    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
+    for_each_index(index.sizes, [&](dims const& i) {
+      dims to = i;
+      if (i.n) {
+        to[a] = index.at(i);
+        if (to[a] < 0 || to[a] >= x.sizes[a]) refuse::index_out_of_range("scatter_add", to[a], x.sizes[a]);
+      }
+      out.at(to) = static_cast<R>(out.at(to) + source.at(i));
+    });
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
+    return d;
+  }
+  template <class Op>
+  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
+    return op(detail::constant_zeros(y), index, d);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {
+    return g;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& index, value auto const&) {
+    return bind<gather_t>(op.a)(g, index); // as in PyTorch, defined for equal shapes of index and source
+  }
+  template <class Op, class N, class X, class I, class S>
+  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
+    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n), materialize(source, n));
+  }
+};
+
+template <value X, class A, value I>
+constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
+  return bind<gather_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index);
+}
+template <value X, class A, value I, value S>
+constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
+  return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
+}
+
+} // namespace varve
+
+// ---- varve/op/gelu.hpp
+/// @file
+/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
+namespace varve {
+
+namespace detail {
+template <class Tag, value X>
+constexpr void needs_floating(X const& x) {
+  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
+}
+} // namespace detail
+
+/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
+struct approximate {
+  static constexpr ints<0> none{};
+  static constexpr ints<1> tanh{};
+};
+
+/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
+inline constexpr struct gelu_t : composite_operator<gelu_t> {
+  static constexpr auto op_name = "gelu";
+  template <value X, class A = ints<0>>
+  static constexpr auto body(X const& x, A const& approximation = {}) {
+    detail::needs_floating<gelu_t>(x);
+    return choose(
+        same_fact(detail::as_fact(approximation), approximate::tanh),
+        [](auto const& v) { return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1)); }, // sqrt(2/pi)
+        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
+  }
+} gelu{};
+
+/// x * sigmoid(x) (also called swish). Integers are refused.
+inline constexpr struct silu_t : composite_operator<silu_t> {
+  static constexpr auto op_name = "silu";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    detail::needs_floating<silu_t>(x);
+    return mul(x, sigmoid(x));
+  }
+} silu{};
+
+/// log(1 + e^x) without overflow.
+template <>
+struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
+};
+
+/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold. Integers are refused.
+inline constexpr struct softplus_t : composite_operator<softplus_t> {
+  static constexpr auto op_name = "softplus";
+  template <value X, number B = int, number T = int>
+  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
+    detail::needs_floating<softplus_t>(x);
+    auto const scaled = mul(x, beta);
+    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
+  }
+} softplus{};
+
+} // namespace varve
+
+// ---- varve/op/reciprocal.hpp
+namespace varve {
+
+/// 1 / x, correctly rounded; integers become floating.
+template <>
+struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
+};
+
+/// 1 / sqrt(x); infinite at 0, NaN below.
+template <>
+struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::result}};
+  static constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
+};
+
+/// x * x; bool becomes int64, as powers do.
+inline constexpr struct square_t : composite_operator<square_t> {
+  static constexpr auto op_name = "square";
+  template <value X>
+  static constexpr auto body(X const& x) {
+    auto const product = [](auto const& v) { return mul(v, v); };
+    return choose(
+        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product, x);
+  }
+} square{};
+
+} // namespace varve
+
+// ---- varve/op/layer_norm.hpp
+namespace varve {
+
+namespace detail {
+/// The axes that `layer_norm` normalizes: the last ones, whose sizes were given.
+inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normalized) {
+  dims axes;
+  bool same = normalized.n > 0 && normalized.n <= sizes.n;
+  for (int k = 0; k < normalized.n && same; ++k) {
+    same = sizes[sizes.n - normalized.n + k] == normalized[k];
+    axes.push_back(sizes.n - normalized.n + k);
+  }
+  if (!same) refuse::argument_is_invalid("layer_norm", "normalized_shape must be the last sizes of the input");
+  return axes;
+};
+} // namespace detail
+
+/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard deviation (that of the population, eps added to the variance), both along
+/// the last axes, whose sizes are given; then times weight, plus bias. Integers are refused.
+///
+/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the mean: the same function with the same derivatives of every order,
+/// but the backward part needs no sum that depends on another sum, so that one pass over a row finds both.
+inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
+  static constexpr auto op_name = "layer_norm";
+  template <value X, class S, class W = none_t, class B = none_t>
+  static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {}, double eps = 1e-5) {
+    auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
+    auto const m = mean(x, axes, keepdim);
+    auto const fixed = detach(m);
+    auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));
+    auto const y = mul(sub(x, m), rsqrt(add(variance, eps)));
+    auto const scaled = [&] {
+      if constexpr (is_none<W>) return y;
+      else return mul(y, weight);
+    }();
+    if constexpr (is_none<B>) return scaled;
+    else return add(scaled, bias);
+  }
+} layer_norm{};
+
+} // namespace varve
+
+// ---- varve/op/matmul.hpp
+namespace varve {
+
+/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m] when ta, b [.., n, k] when tb.
+template <>
+struct rules<mm_t> : rule::bilinear {
+  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
+  static constexpr op_kind kind = op_kind::contraction;
+  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    dims const &a = in[0].sizes, &b = in[1].sizes;
+    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) || a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
+      refuse::shapes_do_not_match("matmul", a, b);
+    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
+    dims s = a.sub(0, a.n - 2);
+    s.push_back(a[a.n - (at[0][0] ? 1 : 2)]).push_back(b[b.n - (at[0][1] ? 2 : 1)]);
+    return {in[0].type, s};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
+    int const r = out.sizes.n;
+    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
+    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
+    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
+    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides[d], ob += i[d] * b.strides[d], oc += i[d] * out.strides[d];
+      for (index_t x = 0; x < m; ++x)
+        for (index_t y = 0; y < n; ++y) {
+          R acc{};
+          for (index_t z = 0; z < k; ++z) acc = static_cast<R>(acc + a.data[oa + x * am + z * ak] * b.data[ob + z * bk + y * bn]);
+          out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
+        }
+    });
+  }
+  template <std::same_as<tensor> T>
+  static T make(attributes const& at, T const& a, T const& b) {
+    meta const in[] = {meta_of(a), meta_of(b)};
+    meta const m = shape(at, in, 2);
+    T c = tensor::empty(m.sizes, m.type);
+    int const r = m.sizes.n;
+    auto matrix = [r](T const& t, bool transposed, index_t offset) {
+      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
+      index_t const row = t.strides()[r - (transposed ? 1 : 2)], col = t.strides()[r - (transposed ? 2 : 1)];
+      return kernel::matrix<void>{p, row, col};
+    };
+    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
+      index_t oa = 0, ob = 0, oc = 0;
+      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
+      auto const x = matrix(a, at[0][0] != 0, oa);
+      auto const y = matrix(b, at[0][1] != 0, ob);
+      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
+    });
+    return c;
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& b) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[0]}; }, f), [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
+        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f)); }, g, b);
+  }
+  template <class Op>
+  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a, value auto const&) {
+    auto const& f = op.a;
+    return flagged(
+        on_dims([](dims const& d) { return dims{d[1]}; }, f), [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
+        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f)); }, g, a);
+  }
+  template <class Op, class N, class A, class B>
+  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    return op(materialize(a, n), materialize(b, n));
+  }
+
+private:
+  template <class Flag, class F, class G, class... V>
+  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
+    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
+    else return choose(flag[0] != 0, f, g, v...);
+  }
+};
+
+template <value A, value B, class... F>
+constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
+  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
+  else return bind<mm_t>(flags...)(a, b);
+}
+
+namespace detail {
+inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
+inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
+inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
+  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
+  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
+};
+inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
+  dims s = c;
+  if (b.n == 1) s.erase(s.n - 1);
+  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
+  return s;
+};
+inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
+  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
+  return dims{1};
+};
+} // namespace detail
+
+/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.
+inline constexpr struct matmul_t : composite_operator<matmul_t> {
+  static constexpr auto op_name = "matmul";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto const sa = shape_of(a);
+    auto const sb = shape_of(b);
+    auto const fits = on_dims(detail::check_matmul, sa, sb);
+    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
+      return a; // refused: nothing more is instantiated
+    } else {
+      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
+      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
+      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
+      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
+      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
+      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
+    }
+  }
+} matmul{};
+
+/// Sum of products of two vectors of equal length.
+inline constexpr struct dot_t : composite_operator<dot_t> {
+  static constexpr auto op_name = "dot";
+  template <value A, value B>
+  static constexpr auto body(A const& a, B const& b) {
+    auto check = [](dims const& x, dims const& y) {
+      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(a), shape_of(b));
+    return sum(mul(a, b));
+  }
+} dot{};
+
+} // namespace varve
+
+// ---- varve/op/maximum.hpp
+namespace varve {
+
+namespace detail {
+/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
+constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
+  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
+}
+struct selecting : rule::pointwise<2> {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
+  template <std::size_t I, class Op>
+  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
+    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
+  }
+  template <std::size_t I, class Op>
+  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
+    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
+  }
+};
+} // namespace detail
+
+/// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
+template <>
+struct rules<maximum_t> : detail::selecting {
+  static constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
+  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
+  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
+};
+
+/// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
+template <>
+struct rules<minimum_t> : detail::selecting {
+  static constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
+  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
+  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
+};
+
+} // namespace varve
+
+// ---- varve/op/one_hot.hpp
+namespace varve {
+
+/// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute {num_classes}.
+template <>
+struct rules<one_hot_t> {
+  static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
+  static constexpr op_kind kind = op_kind::indexing;
+  static constexpr int arity = 1;
+  static constexpr bool differentiable = false;
+  static constexpr meta shape(attributes const& at, meta const* in, int) {
+    if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
+    dims s = in[0].sizes;
+    return {dtype::int64, s.push_back(at[0][0])};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
+    for_each_index(x.sizes, [&](dims const& i) {
+      auto const c = static_cast<index_t>(x.at(i));
+      if (c < 0 || c >= at[0][0]) refuse::index_out_of_range("one_hot", c, at[0][0]);
+      dims to = i;
+      out.at(to.push_back(c)) = R(1);
+    });
+  }
+  template <class Op, class N, class O>
+  static constexpr auto batch(Op const& op, N const&, O const& o) {
+    return op(o.value);
+  }
+};
+
+template <value X, class N>
+constexpr auto one_hot_t::operator()(X const& x, N const& num_classes) const {
+  return bind<one_hot_t>(detail::as_fact(num_classes))(x);
+}
+
+} // namespace varve
+
+// ---- varve/op/operators.hpp
+/// @file
+/// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)` asks for a single answer.
+namespace varve {
+
+namespace detail {
+template <class A, class B>
+concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
+} // namespace detail
+
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator+(A const& a, B const& b) {
+  return add(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator-(A const& a, B const& b) {
+  return sub(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator*(A const& a, B const& b) {
+  return mul(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator/(A const& a, B const& b) {
+  return div(a, b);
+}
+template <varve_value A>
+constexpr auto operator-(A const& a) {
+  return neg(a);
+}
+template <varve_value A>
+constexpr auto operator+(A const& a) {
+  return a;
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator<(A const& a, B const& b) {
+  return lt(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator<=(A const& a, B const& b) {
+  return le(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator>(A const& a, B const& b) {
+  return gt(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator>=(A const& a, B const& b) {
+  return ge(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator==(A const& a, B const& b) {
+  return eq(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator!=(A const& a, B const& b) {
+  return ne(a, b);
+}
+/// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
+template <varve_value A, value B>
+constexpr A& operator+=(A& a, B const& b) {
+  return a = add(a, b);
+}
+template <varve_value A, value B>
+constexpr A& operator-=(A& a, B const& b) {
+  return a = sub(a, b);
+}
+template <varve_value A, value B>
+constexpr A& operator*=(A& a, B const& b) {
+  return a = mul(a, b);
+}
+template <varve_value A, value B>
+constexpr A& operator/=(A& a, B const& b) {
+  return a = div(a, b);
+}
+
+/// Do two static values have the same shape, dtype and elements?
+template <class T, index_t... D, class U, index_t... E>
+constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
+  if constexpr (!std::is_same_v<array<T, D...>, array<U, E...>>) {
+    return false;
+  } else {
+    for (index_t k = 0; k < a.size(); ++k)
+      if (!(a[k] == b[k])) return false;
+    return true;
+  }
+}
+template <number A, number B>
+constexpr bool equal(A a, B b) {
+  return a == b;
+}
+
+} // namespace varve
+
+// ---- varve/op/out.hpp
+namespace varve {
+
+namespace detail {
+[[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
+  throw autograd_error((std::string("varve: ") + op + ": functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad; use the result of the operator, or no_grad").c_str());
+}
+/// The tensor that results are written to.
+class out_argument {
+public:
+  explicit out_argument(tensor const& t) : out_(t) {}
+  template <class Op, class... X>
+  tensor operator()(Op const& op, X const&... x) const {
+    using T = dependent<tensor, Op>;
+    constexpr char const* name = Op::op_name;
+    auto const tracked = [](auto const& v) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
+      else return false;
+    };
+    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
+    T const y = op(x...);
+    T const to = out_;
+    if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
+    if (category(y.dtype()) > category(to.dtype()))
+      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
+    if (to.sizes() == y.sizes()) copy_(to, y);
+    else {
+      T const memory = varve::to(y, to.dtype());
+      auto const shares = [&](auto const& v) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
+        else return false;
+      };
+      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
+    }
+    return to;
+  }
+
+private:
+  tensor out_;
+};
+} // namespace detail
+
+/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Shape and dtype
+/// are as of in-place operators; `autograd_error` when gradients are recorded and an argument or `y` requires one (AG-17).
+inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
+
+} // namespace varve
+
+// ---- varve/op/pow.hpp
+namespace varve {
+
+/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not negative.
+template <>
+struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
+  static constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) { return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1)))); }
+  static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
+    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
+  }
+};
+
+} // namespace varve
+
+// ---- varve/op/softmax.hpp
+namespace varve {
+
+namespace detail {
+/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials safe.
+template <class X, class A>
+constexpr auto safe_maximum(X const& x, A const& axes) {
+  auto const m = amax(detach(x), axes, keepdim);
+  return where(eq(abs(m), std::numeric_limits<double>::infinity()), 0, m);
+}
+/// `f(x)`, or `g(x)` where x has no elements: nothing has no maximum.
+template <class X, class F, class G>
+constexpr auto unless_empty(X const& x, F const& f, G const& g) {
+  return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
+}
+} // namespace detail
+
+/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
+inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
+  static constexpr auto op_name = "logsumexp";
+  template <value X, class A, class K = ints<0>>
+  static constexpr auto body(X const& x, A const& axes, K const& keep = {}) {
+    auto const shifted = [&](auto const& v) {
+      auto const m = detail::safe_maximum(v, axes);
+      auto const s = sum(exp(sub(v, m)), axes, keep);
+      return add(log(s), detail::reshape_to(m, shape_of(s)));
+    };
+    return detail::unless_empty(x, shifted, [&](auto const& v) { return log(sum(exp(v), axes, keep)); });
+  }
+} logsumexp{};
+
+/// exp(x) / sum(exp(x)) along one axis.
+inline constexpr struct softmax_t : composite_operator<softmax_t> {
+  static constexpr auto op_name = "softmax";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis) {
+    auto const shifted = [&](auto const& v) {
+      auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
+      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
+    };
+    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
+  }
+} softmax{};
+
+/// Logarithm of `softmax`, without overflow or loss.
+inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
+  static constexpr auto op_name = "log_softmax";
+  template <value X, class A>
+  static constexpr auto body(X const& x, A const& axis) {
+    auto const shifted = [&](auto const& v) {
+      auto const z = sub(v, amax(detach(v), axis, keepdim));
+      return sub(z, log(sum(exp(z), axis, keepdim)));
+    };
+    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
+  }
+} log_softmax{};
+
+} // namespace varve
+
+// ---- varve/op/unbind.hpp
+/// @file
+/// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
+namespace varve {
+
+namespace detail {
+template <class V>
+constexpr V one_of_several(V const& v) {
+  if constexpr (std::is_same_v<V, tensor>)
+    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode) v.set_origin(view_origin::many);
+  return v;
+}
+/// Are the sizes of a value types, so that parts of several shapes have a type each?
+template <class X, class... Fact>
+inline constexpr bool parts_are_types = is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
+/// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
+inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
+  return dims{from, to < n ? to : n};
+};
+inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
+  if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
+  if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
+  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{n == 0 ? 1 : (n + size[0] - 1) / size[0]};
+};
+inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
+  if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
+  if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
+  index_t const all = sizes[wrap_axis(axis[0], sizes.n)];
+  return dims{all == 0 ? 1 : (all + n[0] - 1) / n[0]};
+};
+inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
+  if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");
+  return dims{sizes[wrap_axis(axis[0], sizes.n)]};
+};
+} // namespace detail
+
+/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a `std::vector` (`torch.unbind`).
+inline constexpr struct unbind_t {
+  template <value X, class A = ints<0>>
+  constexpr auto operator()(X const& x, A const& axis = {}) const {
+    using fact_t = decltype(detail::as_fact(axis));
+    auto const n = on_dims(detail::extent_of, detail::as_fact(axis), shape_of(x));
+    if constexpr (detail::parts_are_types<X, fact_t>) {
+      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
+      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...}; }(std::make_index_sequence<count>{});
+    } else {
+      std::vector<std::remove_cvref_t<decltype(select(x, axis, 0))>> r;
+      for (index_t k = 0; k < to_dims(n)[0]; ++k) r.push_back(detail::one_of_several(select(x, axis, k)));
+      return r;
+    }
+  }
+} unbind{};
+
+/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
+inline constexpr struct split_t {
+  template <value X, class S, class A = ints<0>>
+  constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
+    auto const a = detail::as_fact(axis);
+    auto const s = detail::as_fact(size);
+    auto const n = on_dims(detail::part_count, a, s, shape_of(x));
+    if constexpr (detail::parts_are_types<X, decltype(a), decltype(s)>) {
+      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
+      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) { return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x))); };
+      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...); }(std::make_index_sequence<count>{});
+    } else {
+      std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
+      for (index_t k = 0; k < to_dims(n)[0]; ++k) {
+        dims const range = detail::part_range(to_dims(a), dims{k}, to_dims(s), to_dims(shape_of(x)));
+        r.push_back(detail::one_of_several(slice(x, axis, range[0], range[1])));
+      }
+      return r;
+    }
+  }
+} split{};
+
+/// At most `n` parts of an axis, alike but for the last: `split` by the rounded up share (`torch.chunk`).
+inline constexpr struct chunk_t {
+  template <value X, class N, class A = ints<0>>
+  constexpr auto operator()(X const& x, N const& n, A const& axis = {}) const {
+    return split(x, on_dims(detail::chunk_extent, detail::as_fact(axis), detail::as_fact(n), shape_of(x)), axis);
+  }
+} chunk{};
+
+} // namespace varve
+
+// ---- varve/graph/core_decompositions.hpp
+namespace varve {
+
+namespace detail {
+/// 0, 1, ..., n - 1 as int64, of the kind of x.
+template <class X>
+constexpr auto counted_like(X const& x, index_t n) {
+  return backend<typename decltype(base_tag<X>())::type>::arange(x, dims{n});
+}
+/// An int64 for each element of a shape, of the kind of x.
+template <class X>
+constexpr auto integers_like(X const&, dims const& sizes, index_t n) {
+  return backend<typename decltype(base_tag<X>())::type>::full(sizes, dims{static_cast<index_t>(dtype::int64)}, n);
+}
+/// Zeros beside x: of its dtype, with another size of one axis.
+template <class X>
+constexpr auto zeros_beside(X const& x, int axis, index_t size) {
+  dims s = shape_of(x);
+  s[axis] = size;
+  return constant_like(x, s, 0);
+}
+/// x between zeros.
+template <class X>
+constexpr X between_zeros(X const& x, int axis, index_t before, index_t after) {
+  X r = x;
+  if (before > 0) r = cat(std::tuple(zeros_beside(r, axis, before), r), dims{axis});
+  if (after > 0) r = cat(std::tuple(r, zeros_beside(r, axis, after)), dims{axis});
+  return r;
+}
+inline constexpr auto log1p_exp_in_others = [](auto const& x) {
+  auto const t = is_floating(dtype_of(x)) ? dtype_of(x) : default_dtype;
+  auto const v = to(x, dims{static_cast<index_t>(t)});
+  return add(maximum(v, 0), log1p(exp(neg(abs(v)))));
+};
+inline constexpr auto one_hot_in_others = [](attributes const& at, auto const& x) {
+  return to(eq(unsqueeze(x, -1), counted_like(x, at[0][0])), type<std::int64_t>);
+};
+inline constexpr auto slice_backward_in_others = [](attributes const& at, auto const& g) {
+  auto const axis = static_cast<int>(at[1][0]);
+  index_t const size = at[0][axis], start = at[1][1], step = at[1][3], room = size - start, taken = dims(shape_of(g))[axis];
+  if (is_symbol(size))
+    refuse::argument_is_invalid("decompose (slice_backward)", "a symbolic size cannot be counted with; leave this decomposition out");
+  if (step == 1 || taken == 0) return between_zeros(g, axis, start, room - taken);
+  dims rows{1, taken, 1}; // before the axis, of it, behind it
+  for (int k = 0; k < at[0].n; ++k)
+    if (k != axis) rows[k < axis ? 0 : 2] *= at[0][k];
+  auto const spread =
+      reshape(between_zeros(reshape(g, dims{rows[0] * taken, rows[2]}), 1, 0, (step - 1) * rows[2]), dims{rows[0], taken * step, rows[2]});
+  index_t const all = taken * step;
+  auto const fitting = all > room ? slice(spread, 1, 0, room, 1) : spread;
+  return reshape(between_zeros(fitting, 1, start, all > room ? 0 : room - all), at[0]);
+};
+/// Where the elements of a region of strides lie.
+template <class X>
+constexpr auto positions(X const& x, dims const& sizes, dims const& strides, index_t offset) {
+  auto r = integers_like(x, {}, offset);
+  for (int k = 0; k < sizes.n; ++k) {
+    dims s;
+    for (int j = k; j < sizes.n; ++j) s.push_back(j == k ? sizes[k] : 1);
+    r = add(r, reshape(mul(counted_like(x, sizes[k]), strides[k]), s));
+  }
+  return reshape(r, dims{numel(sizes)});
+}
+inline constexpr auto as_strided_backward_in_others = [](attributes const& at, auto const& g) {
+  dims const from = shape_of(g), flat{numel(from)};
+  return reshape(scatter_add(constant_like(g, dims{numel(at[0])}, 0), dims{0}, positions(g, from, at[1], at[2][0]), reshape(g, flat)), at[0]);
+};
+/// Each element of the result looks up which element of the region it is, counted from 1; 0 is none.
+inline constexpr auto as_strided_scatter_in_others = [](attributes const& at, auto const& x, auto const& source) {
+  dims const sizes = shape_of(x), from = shape_of(source), all{numel(sizes)}, flat{numel(from)};
+  if (flat[0] == 0) return x;
+  auto const none = integers_like(x, all, 0);
+  auto const which = scatter_add(none, dims{0}, positions(x, from, at[0], at[1][0]), add(counted_like(x, flat[0]), 1));
+  auto const found = gather(reshape(source, flat), dims{0}, maximum(sub(which, 1), 0));
+  return reshape(where(gt(which, 0), found, reshape(x, all)), sizes);
+};
+} // namespace detail
+
+/// The operators that PyTorch's core set does without, and those of varve's that it does not have, in operators of that set
+/// (`core_aten_decompositions`): `log1p_exp` by exp and log1p, `one_hot` by a comparison (whose indices are not checked: one out of range gives
+/// zeros), `slice_backward` by `cat` with zeros, `as_strided_backward` by `scatter_add`, `as_strided_scatter` by `gather` and `where`. Composites are
+/// none of graphs' operators; `sigmoid`, `relu`, `rsqrt` and the like are in the core set and stay.
+inline constexpr struct core_decompositions_t {
+  /// The table itself. (A template for the sake of units that do not decompose.)
+  template <class Of = log1p_exp_t>
+  static constexpr auto table() {
+    return decomposition_table(decomposition<Of>(detail::log1p_exp_in_others), decomposition<one_hot_t>(detail::one_hot_in_others),
+                               decomposition<slice_backward_t>(detail::slice_backward_in_others),
+                               decomposition<as_strided_backward_t>(detail::as_strided_backward_in_others),
+                               decomposition<as_strided_scatter_t>(detail::as_strided_scatter_in_others));
+  }
+} core_decompositions{};
+
 } // namespace varve
 
 // ---- varve/graph/equal.hpp
@@ -24816,7 +26793,7 @@ constexpr bool accept_plan() {
 /// A function compiled as a whole for declared arguments some of whose sizes are symbols: see `fuse<spec<...>...>`.
 template <class F, class... S>
 struct fused_sized_for {
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
   static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols, "varve: fuse: the specs have too many symbols; give some of them numbers");
 
   using make = loop::traced_for_samples<F, S...>;
@@ -25352,11 +27329,12 @@ struct relaxer : folder {
 
 /// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
 /// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where they are least work; what
-/// several values are divided by is inverted once. Of prepared graphs; expected constant work per node. A template, so that units which do not fuse
+/// several values are divided by is inverted once. Expected constant work per node. A template, so that units which do not fuse
 /// know nothing of the operators it writes with.
 template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
 constexpr graph relax(graph const& g) {
-  detail::relaxer first(g);
+  graph const ready = optimize(g);
+  detail::relaxer first(ready);
   first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
   first.div_ = &handle<Div>;
   graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
@@ -25678,6 +27656,7 @@ auto linearize(F f, X const&... x) {
 
 // ---- varve/graph/print.hpp
 #include <cstdio>
+#include <iosfwd>
 namespace varve {
 namespace detail {
 
@@ -25762,6 +27741,14 @@ VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
   if (g.sizes.regions) detail::print_region(s, g, 0, "");
   return s;
+}
+
+/// `std::cout << g`, of either form.
+template <class Traits, class G>
+  requires std::is_same_v<G, graph> || std::is_base_of_v<graph_questions<G>, G>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, G const& g) {
+  out << to_string(g).c_str();
+  return out;
 }
 
 /// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
@@ -26227,72 +28214,6 @@ struct keeping_step {
 };
 
 } // namespace varve::detail
-
-// ---- varve/op/amax.hpp
-namespace varve {
-
-namespace detail {
-template <class Tag>
-struct extremum : rule::reduction {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    for (int k = 0; k < at[0].n; ++k)
-      if (in[0].sizes[static_cast<int>(at[0][k])] == 0) refuse::argument_is_invalid(Tag::op_name, "an axis of size 0 has no extremum");
-    return reduction::shape(at, in, n);
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    dims first = x.sizes;
-    for (int k = 0; k < first.n; ++k)
-      if (at[0].contains(k)) first[k] = 1;
-    if (numel(x.sizes) == 0) return;
-    for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [](R& r, T v) { r = v; });
-    for_each_reduced(at, out, x, [](R& r, T v) {
-      if (v != v || rules<Tag>::better(v, r)) r = v;
-    });
-  }
-  /// Weights that spread a derivative evenly over the elements equal to the extremum.
-  template <class Op, value Y, value X>
-  static constexpr auto weights(Op const& op, Y const& y, X const& x) {
-    auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));
-    return div(hit, bind<sum_t>(fact_of<0>(op), keepdim)(hit)); // not sum(hit, axes): a batch of rank-0 values has no axes to reduce
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const& y, value auto const& x) {
-    return bind<sum_t>(fact_of<0>(op), fact_of<1>(op))(mul(weights(op, y, x), d));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const& y, value auto const& x) {
-    return mul(weights(op, y, x), keep_reduced(op, g, x));
-  }
-};
-} // namespace detail
-
-/// Greatest element along axes.
-template <>
-struct rules<amax_t> : detail::extremum<amax_t> {
-  static constexpr bool better(auto v, auto r) { return v > r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amax_t>(at, x, &detail::fold_for<kernel::max_fold>); }
-};
-/// Smallest element along axes.
-template <>
-struct rules<amin_t> : detail::extremum<amin_t> {
-  static constexpr bool better(auto v, auto r) { return v < r; }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) { return detail::reduce_tensor<amin_t>(at, x, &detail::fold_for<kernel::min_fold>); }
-};
-
-template <value X, class... A>
-constexpr auto amax_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amax_t>(x, at...);
-}
-template <value X, class... A>
-constexpr auto amin_t::operator()(X const& x, A const&... at) const {
-  return detail::reduce<amin_t>(x, at...);
-}
-
-} // namespace varve
 
 // ---- varve/hop/loop_end.hpp
 /// @file
@@ -28748,1307 +30669,6 @@ tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tens
 
 } // namespace varve
 
-// ---- varve/op/all.hpp
-/// @file
-/// Every operator.
-
-// ---- varve/op/argmax.hpp
-namespace varve {
-
-/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis}, {keepdim}}.
-template <>
-struct rules<argmax_t> : rule::reduction {
-  static constexpr bool differentiable = false;
-  static constexpr auto schema = "(Tensor self, int dim, bool keepdim=False) -> Tensor";
-  template <class T>
-  using result = std::int64_t;
-  static constexpr meta shape(attributes const& at, meta const* in, int n) {
-    if (at[0].n > 0 && in[0].sizes[static_cast<int>(at[0][0])] == 0) refuse::argument_is_invalid("argmax", "an axis of size 0 has no greatest element");
-    meta m = reduction::shape(at, in, n);
-    m.type = dtype::int64;
-    return m;
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = 0;
-    if (at[0].n == 0) return; // rank 0, or a batch of such
-    int const a = static_cast<int>(at[0][0]);
-    dims first = x.sizes;
-    first[a] = 1;
-    auto greater = [](T v, T r) { return v > r || (v != v && r == r); };
-    detail::for_each_reduced(at, out, strided<T const>{x.data, first, x.strides}, [&](R& r, T const& v) {
-      T const* p = &v;
-      for (index_t k = 1; k < x.sizes[a]; ++k)
-        if (greater(p[k * x.strides[a]], p[r * x.strides[a]])) r = k;
-    });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x) {
-    meta const in[] = {meta_of(x)};
-    T r = tensor::empty(shape(at, in, 1).sizes, dtype::int64);
-    auto* out = static_cast<std::int64_t*>(r.raw());
-    if (at[0].n == 0)
-      for (index_t k = 0; k < r.numel(); ++k) out[k] = 0;
-    else kernel::arg_reduce<>(true, x.dtype(), x.sizes(), detail::operand_of(x, x.strides().v), static_cast<int>(at[0][0]), out);
-    return r;
-  }
-};
-
-template <value X, class... A>
-constexpr auto argmax_t::operator()(X const& x, A const&... at) const {
-  if constexpr (sizeof...(A) == 0) return detail::reduce<argmax_t>(reshape(x, shape<-1>), axis<0>);
-  else return detail::reduce<argmax_t>(x, at...);
-}
-
-} // namespace varve
-
-// ---- varve/op/convolution_attributes.hpp
-/// @file
-/// The attributes of convolutions as integer lists: what users give, and what gradients and mapped calls make of them.
-namespace varve::detail {
-
-/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups, output_padding...}; `s` is any list
-/// with a number for each spatial dimension.
-inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
-inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
-inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
-constexpr dims convolution_rest(dims const& dilation, bool transposed, index_t groups, dims const& output_padding) {
-  dims r = dilation;
-  r.push_back(transposed).push_back(groups);
-  for (index_t p : output_padding) r.push_back(p);
-  return r;
-}
-constexpr dims zeros_for_each(dims const& s) {
-  dims r = s;
-  for (int k = 0; k < r.n; ++k) r[k] = 0;
-  return r;
-}
-inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dims const& weight) {
-  dims r = rest;
-  r[s.n + 1] *= weight[0];
-  return r;
-};
-/// The sizes of the result.
-inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad, dims const& rest) {
-  int const n = stride.n;
-  if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
-  bool const transposed = rest[n] != 0;
-  index_t const groups = rest[n + 1]; // 0 under a `vmap` over nothing
-  if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0))
-    refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
-  dims s{x[0], transposed ? w[1] * groups : w[0]};
-  for (int k = 0; k < n; ++k) {
-    index_t const size = x[k + 2], taps = w[k + 2], reach = rest[k] * (taps - 1) + 1, whole = size + 2 * pad[k];
-    index_t const out = transposed      ? (size - 1) * stride[k] - 2 * pad[k] + reach + rest[n + 2 + k]
-                        : whole < reach ? 0
-                                        : (whole - reach) / stride[k] + 1;
-    if (size < 1 || taps < 1 || out < 1) refuse::shapes_do_not_match("convolution (the kernel and the padded input)", x, w);
-    s.push_back(out);
-  }
-  return s;
-};
-/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its output padding.
-inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest, dims const& input, dims const& output,
-                                                 dims const& weight) {
-  dims more = zeros_for_each(stride);
-  bool const transposed = rest[stride.n] != 0;
-  for (int k = 0; k < more.n && !transposed; ++k)
-    more[k] = input[k + 2] - ((output[k + 2] - 1) * stride[k] - 2 * pad[k] + rest[k] * (weight[k + 2] - 1) + 1);
-  return convolution_rest(rest.sub(0, stride.n), !transposed, rest[stride.n + 1], more);
-};
-/// Of the convolution that gives the weight's gradient, whose stride is this one's dilation.
-inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims const& rest) {
-  return convolution_rest(stride, false, rest[stride.n + 1], zeros_for_each(stride));
-};
-
-/// A number for each spatial dimension of an input, none below `least`.
-constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
-  int const n = input.n - 2;
-  if (n < 1 || n > 3) refuse::argument_is_invalid("convolution", "the input has samples, channels, and one to three spatial dimensions");
-  if (given.n != 1 && given.n != n)
-    refuse::argument_is_invalid("convolution", "stride, padding, dilation and output_padding are one number, or one for each spatial dimension");
-  dims r;
-  for (int k = 0; k < n; ++k) {
-    r.push_back(given[given.n == 1 ? 0 : k]);
-    if (r[k] < least) refuse::argument_is_invalid("convolution", what);
-  }
-  return r;
-}
-inline constexpr auto convolution_stride = [](dims const& s, dims const& x) { return for_each_dimension(s, x, 1, "the stride must be positive"); };
-inline constexpr auto convolution_padding = [](dims const& p, dims const& x) {
-  return for_each_dimension(p, x, 0, "the padding must not be negative");
-};
-inline constexpr auto all_of_convolution = [](dims const& dilation, dims const& transposed, dims const& output_padding, dims const& groups,
-                                              dims const& stride, dims const& x) {
-  dims const d = for_each_dimension(dilation, x, 1, "the dilation must be positive");
-  dims more = for_each_dimension(output_padding, x, 0, "output_padding must not be negative");
-  if (groups.n != 1 || groups[0] < 1) refuse::argument_is_invalid("convolution", "groups must be positive");
-  bool const other_way = transposed[0] != 0;
-  for (int k = 0; k < more.n; ++k)
-    if (!other_way) more[k] = 0;
-    else if (more[k] >= stride[k] && more[k] >= d[k])
-      refuse::argument_is_invalid("convolution", "output_padding must be smaller than stride or dilation");
-  return convolution_rest(d, other_way, groups[0], more);
-};
-inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims const& bias_type, dims const& type) {
-  if (bias.n != 1 || bias[0] != y[1]) refuse::shapes_do_not_match("convolution (bias and result)", bias, y);
-  if (!(bias_type == type)) refuse::dtype_is_not_supported("convolution with a bias of another dtype:", name(static_cast<dtype>(bias_type[0])));
-  dims r = bias;
-  for (int k = 2; k < y.n; ++k) r.push_back(1);
-  return r;
-};
-/// Attributes that the compiler refused: nothing more is to be instantiated.
-template <class... F>
-inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
-
-} // namespace varve::detail
-
-// ---- varve/op/convolution.hpp
-namespace varve {
-
-namespace detail {
-/// The axes of a value of that rank, the first two exchanged.
-inline constexpr auto exchanged = [](dims const& sizes) {
-  dims r{1, 0};
-  for (int k = 2; k < sizes.n; ++k) r.push_back(k);
-  return r;
-};
-constexpr index_t quotient(index_t a, index_t b) { return b > 0 ? a / b : 0; } // 0 groups have no channels
-/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n` and the rest.
-constexpr dims flat_from(dims sizes, int k) {
-  index_t const rest = numel(sizes.sub(k, sizes.n));
-  while (sizes.n > k) sizes.erase(k);
-  return sizes.push_back(rest);
-}
-constexpr dims joined(dims sizes, int k) {
-  sizes[k] *= sizes[k + 1];
-  return sizes.erase(k + 1);
-}
-constexpr dims split_channels(dims sizes, index_t n) {
-  sizes.insert(1, n);
-  sizes[2] = quotient(sizes[2], n);
-  return sizes;
-}
-/// The first elements along each axis, where there are more than wanted.
-template <int Axis, value V, fact S>
-constexpr auto cut(V const& v, S const& sizes) {
-  if constexpr (Axis == 5) return v;
-  else {
-    auto const range = on_dims(
-        [](dims const& s) {
-          int const axis = Axis < s.n ? Axis : s.n - 1;
-          return dims{axis, 0, s[axis], 1};
-        },
-        sizes);
-    auto const have = on_dims([](dims const& s, dims const& r) { return dims{r[0], 0, s[static_cast<int>(r[0])], 1}; }, shape_of(v), range);
-    return cut<Axis + 1>(choose(
-                             same_fact(have, range), identity, [&](auto const& u) { return bind<slice_t>(range)(u); }, v),
-                         sizes);
-  }
-}
-} // namespace detail
-
-/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding}, {dilation..., transposed, groups,
-/// output_padding...}. Outside of the input there are zeros; whether their products with infinite weights are made, and are NaN, is left open.
-template <>
-struct rules<convolution_t> : rule::bilinear {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr op_kind kind = op_kind::contraction;
-  static constexpr auto schema =
-      "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation_transposed_groups_output_padding) -> Tensor";
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
-    if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
-    return {in[0].type, detail::convolution_result(in[0].sizes, in[1].sizes, at[0], at[1], at[2])};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<T const> w) {
-    kernel::convolve_directly<T>({at, x.sizes, w.sizes, out.sizes}, x.data, w.data, out.data);
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& x, T const& w) {
-    meta const in[] = {meta_of(x), meta_of(w)};
-    meta const m = shape(at, in, 2);
-    T r = tensor::empty(m.sizes, m.type);
-    T const a = x.is_contiguous() ? x : detail::contiguous_copy(x), b = w.is_contiguous() ? w : detail::contiguous_copy(w);
-    kernel::convolve<>(m.type, {at, x.sizes(), w.sizes(), m.sizes}, a.raw(), b.raw(), r.raw());
-    return r;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
-    auto const rest = on_dims(detail::rest_of_the_other_way, op.a, op.b, op.c, shape_of(x), shape_of(g), shape_of(w));
-    return detail::cut<2>(bind<convolution_t>(op.a, op.b, rest)(g, w), shape_of(x));
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& w) {
-    return choose(
-        same_fact(on_dims(detail::is_transposed, op.a, op.c), ints<1>{}),
-        [&](auto const& u, auto const& v) { return weight_gradient(op, u, v, shape_of(w)); },
-        [&](auto const& u, auto const& v) { return weight_gradient(op, v, u, shape_of(w)); }, g, x);
-  }
-  template <class Op, class N, class X, class W>
-  static constexpr auto batch(Op const& op, N const&, X const& x, W const& w) {
-    return choose(
-        w.batched,
-        [&](auto const& u, auto const& v) {
-          return choose(
-              x.batched, [&](auto const& a, auto const& b) { return over_both(op, a, b); },
-              [&](auto const& a, auto const& b) { return over_weights(op, a, b); }, u, v);
-        },
-        [&](auto const& u, auto const& v) { return over_inputs(op, u, v); }, x.value, w.value);
-  }
-
-private:
-  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap what met there.
-  template <class Op, value F, value P, fact S>
-  static constexpr auto weight_gradient(Op const& op, F const& field, P const& places, S const& sizes) {
-    auto const groups = on_dims(detail::groups_of, op.a, op.c);
-    auto const by_channel = choose(
-        same_fact(groups, ints<1>{}), [](auto const& v) { return permute(v, on_dims(detail::exchanged, shape_of(v))); },
-        [&](auto const& v) {
-          auto const apart = reshape(
-              v, on_dims([](dims const& s, dims const& g) { return detail::flat_from(detail::split_channels(s, g[0]), 3); }, shape_of(v), groups));
-          auto to = [](dims const& s, dims const& g) {
-            dims r = s;
-            r[0] = detail::quotient(s[1], g[0]), r[1] = g[0] * s[0];
-            return r;
-          };
-          return reshape(permute(apart, ints<2, 1, 0, 3>{}), on_dims(to, shape_of(v), groups));
-        },
-        field);
-    auto const samples = permute(places, on_dims(detail::exchanged, shape_of(places)));
-    auto const r = bind<convolution_t>(on_dims(detail::dilation_of, op.a, op.c), op.b,
-                                       on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
-    return detail::reshape_to(detail::cut<2>(permute(r, on_dims(detail::exchanged, shape_of(r))), sizes), sizes);
-  }
-  /// Mapped inputs are more samples.
-  template <class Op, value X, value W>
-  static constexpr auto over_inputs(Op const& op, X const& x, W const& w) {
-    auto const y = op(reshape(x, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(x))), w);
-    auto apart = [](dims const& s, dims const& from) {
-      dims r = s;
-      r[0] = from[1];
-      return r.insert(0, from[0]);
-    };
-    return reshape(y, on_dims(apart, shape_of(y), shape_of(x)));
-  }
-  /// Channels of the result of one weight of those mapped, [n, ...].
-  static constexpr index_t channels(dims const& w, index_t groups, bool transposed) { return transposed ? w[2] * groups : w[1]; }
-  /// Inputs mapped along with weights are more groups.
-  template <class Op, value X, value W>
-  static constexpr auto over_both(Op const& op, X const& x, W const& w) {
-    auto const by_sample = permute(x, on_dims(detail::exchanged, shape_of(x)));
-    auto const all = reshape(by_sample, on_dims([](dims const& s) { return detail::joined(s, 1); }, shape_of(by_sample)));
-    auto const weights = reshape(w, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(w)));
-    auto const y = bind<convolution_t>(op.a, op.b, on_dims(detail::with_more_groups, op.a, op.c, shape_of(w)))(all, weights);
-    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
-      dims r = s;
-      r[1] = channels(from, g[0], t[0] != 0);
-      return r.insert(1, from[0]);
-    };
-    auto const apart =
-        reshape(y, on_dims(to, shape_of(y), shape_of(w), on_dims(detail::groups_of, op.a, op.c), on_dims(detail::is_transposed, op.a, op.c)));
-    return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
-  }
-  /// Mapped weights are more channels of the result, within each group.
-  template <class Op, value X, value W>
-  static constexpr auto over_weights(Op const& op, X const& x, W const& w) {
-    auto const groups = on_dims(detail::groups_of, op.a, op.c);
-    auto const transposed = on_dims(detail::is_transposed, op.a, op.c);
-    auto pieces = [](dims const& s, dims const& g, dims const& t) { return detail::flat_from(t[0] ? s : detail::split_channels(s, g[0]), 2); };
-    auto together = [](dims const& s, dims const& t) {
-      dims r = s;
-      r[t[0] ? 2 : 1] *= s[0];
-      return r.erase(0);
-    };
-    auto const apart =
-        reshape(w, on_dims(pieces, shape_of(w), groups, transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
-    auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
-    auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
-      return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
-    };
-    auto to = [](dims const& s, dims const& from, dims const& g, dims const& t) {
-      dims r = s;
-      r[1] = channels(from, g[0], t[0] != 0);
-      return r.insert(0, from[0]);
-    };
-    auto const parts = permute(reshape(y, on_dims(by_group, shape_of(y), shape_of(w), groups, transposed)), ints<2, 0, 1, 3, 4>{});
-    return reshape(parts, on_dims(to, shape_of(y), shape_of(w), groups, transposed));
-  }
-};
-
-template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
-constexpr auto convolution_t::operator()(X const& input, W const& weight, B const& bias, S const& stride, P const& pad, D const& dilation,
-                                         T const& transposed, O const& output_padding, G const& groups) const {
-  using detail::as_fact;
-  auto const sizes = shape_of(input);
-  auto const s = on_dims(detail::convolution_stride, as_fact(stride), sizes);
-  auto const p = on_dims(detail::convolution_padding, as_fact(pad), sizes);
-  if constexpr (detail::refused<std::remove_const_t<decltype(s)>, std::remove_const_t<decltype(p)>>) return input;
-  else {
-    auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed), as_fact(output_padding), as_fact(groups), s, sizes);
-    auto const fits = on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
-    if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>) return input;
-    else if constexpr (is_none<B>) return bind<convolution_t>(s, p, rest)(input, weight);
-    else {
-      auto const y = bind<convolution_t>(s, p, rest)(input, weight);
-      return add(y, reshape(bias, on_dims(detail::bias_sizes, shape_of(bias), shape_of(y), type_fact(bias), type_fact(y))));
-    }
-  }
-}
-
-} // namespace varve
-
-// ---- varve/op/conv.hpp
-/// @file
-/// `torch.nn.functional.conv1d` and its siblings. Attributes are one number, or one for each spatial dimension; the input may be without the
-/// dimension of samples.
-namespace varve {
-
-/// Padding of `conv1d`, `conv2d`, `conv3d` by name: none, or as much as gives the result the sizes of the input (more behind than in front where it
-/// is odd; strides of 1 only).
-struct padding {
-  static constexpr ints<0> valid{};
-  static constexpr ints<INT64_MIN> same{};
-};
-
-namespace detail {
-/// Whether an input of `N` spatial dimensions is one sample.
-template <class Tag, int N>
-struct is_one_sample {
-  constexpr dims operator()(dims const& x, dims const& w) const {
-    if (w.n != N + 2 || (x.n != N + 1 && x.n != N + 2)) refuse::shapes_do_not_match(Tag::op_name, x, w);
-    return {x.n == N + 1};
-  }
-};
-/// All that "same" pads in a dimension, before and behind.
-constexpr index_t same_padding(dims const& dilation, dims const& w, int k) { return dilation[dilation.n == 1 ? 0 : k] * (w[k + 2] - 1); }
-inline constexpr auto before_same = [](dims const& dilation, dims const& w, dims const& stride) {
-  dims r;
-  for (int k = 0; k + 2 < w.n; ++k) r.push_back(same_padding(dilation, w, k) / 2);
-  for (index_t s : stride)
-    if (s != 1) refuse::argument_is_invalid("convolution", "padding::same is for strides of 1");
-  if (dilation.n != 1 && dilation.n != r.n) refuse::argument_is_invalid("convolution", "dilation is one number, or one for each spatial dimension");
-  return r;
-};
-inline constexpr auto grown_for_same = [](dims const& dilation, dims const& w, dims const& x) {
-  dims r = x;
-  for (int k = 0; k + 2 < w.n; ++k) r[k + 2] += same_padding(dilation, w, k) % 2;
-  return r;
-};
-/// Zeros behind the elements of each axis, where there are less than wanted.
-template <int Axis, value V, fact S>
-constexpr auto grown(V const& v, S const& sizes) {
-  if constexpr (Axis == 5) return v;
-  else {
-    auto const whole = on_dims(
-        [](dims const& have, dims const& want) {
-          dims r = have;
-          if (Axis < r.n) r[Axis] = want[Axis];
-          return r;
-        },
-        shape_of(v), sizes);
-    auto const range = on_dims(
-        [](dims const& have) {
-          int const axis = Axis < have.n ? Axis : have.n - 1;
-          return dims{axis, 0, have[axis], 1};
-        },
-        shape_of(v));
-    return grown<Axis + 1>(choose(
-                               same_fact(shape_of(v), whole), identity, [&](auto const& u) { return slice_backward(u, whole, range); }, v),
-                           sizes);
-  }
-}
-
-/// What the public functions have in common.
-template <class Tag, int N, bool Transposed>
-struct convolution_of : composite_operator<Tag> {
-protected:
-  template <class X, class W, class B, class S, class P, class D, class O, class G>
-  static constexpr auto run(X const& x, W const& w, B const& bias, S const& stride, P const& pad, D const& dilation, O const& output_padding,
-                            G const& groups) {
-    auto const alone = on_dims(is_one_sample<Tag, N>{}, shape_of(x), shape_of(w));
-    if constexpr (refused<std::remove_const_t<decltype(alone)>>) return x;
-    else {
-      auto const one = same_fact(alone, ints<1>{});
-      auto const samples = choose(
-          one, [](auto const& v) { return reshape(v, on_dims(prepend, shape_of(v), ints<1>{})); }, identity, x);
-      auto const y = [&] {
-        if constexpr (std::is_same_v<P, ints<INT64_MIN>>) return run_same(samples, w, bias, stride, dilation, groups);
-        else return convolution(samples, w, bias, stride, pad, dilation, ints<Transposed>{}, output_padding, groups);
-      }();
-      return choose(
-          one, [](auto const& v) { return reshape(v, on_dims(drop_first, shape_of(v))); }, identity, y);
-    }
-  }
-
-private:
-  template <class X, class W, class B, class S, class D, class G>
-  static constexpr auto run_same(X const& x, W const& w, B const& bias, S const& stride, D const& dilation, G const& groups) {
-    auto const before = on_dims(before_same, as_fact(dilation), shape_of(w), as_fact(stride));
-    return convolution(grown<2>(x, on_dims(grown_for_same, as_fact(dilation), shape_of(w), shape_of(x))), w, bias, stride, before, dilation,
-                       ints<0>{}, ints<0>{}, groups);
-  }
-};
-template <class Tag, int N>
-struct conv_of : convolution_of<Tag, N, false> {
-  template <value X, value W, class B = none_t, class S = ints<1>, class P = ints<0>, class D = ints<1>, class G = ints<1>>
-  static constexpr auto body(X const& input, W const& weight, B const& bias = {}, S const& stride = {}, P const& pad = {}, D const& dilation = {},
-                             G const& groups = {}) {
-    return conv_of::run(input, weight, bias, stride, pad, dilation, ints<0>{}, groups);
-  }
-};
-template <class Tag, int N>
-struct conv_transpose_of : convolution_of<Tag, N, true> {
-  template <value X, value W, class B = none_t, class S = ints<1>, class P = ints<0>, class O = ints<0>, class G = ints<1>, class D = ints<1>>
-  static constexpr auto body(X const& input, W const& weight, B const& bias = {}, S const& stride = {}, P const& pad = {},
-                             O const& output_padding = {}, G const& groups = {}, D const& dilation = {}) {
-    return conv_transpose_of::run(input, weight, bias, stride, pad, dilation, output_padding, groups);
-  }
-};
-} // namespace detail
-
-/// `conv1d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, length], or [in, length], weight [out, in /
-/// groups, taps], bias [out]; the dtypes are equal. Values known to the compiler take attributes as types: `conv1d(x, w, none, ints<2>{},
-/// padding::same)`.
-inline constexpr struct conv1d_t : detail::conv_of<conv1d_t, 1> { static constexpr auto op_name = "conv1d"; } conv1d{};
-/// `conv2d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, height, width], or without n, weight [out,
-/// in / groups, height, width].
-inline constexpr struct conv2d_t : detail::conv_of<conv2d_t, 2> { static constexpr auto op_name = "conv2d"; } conv2d{};
-/// `conv3d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: with three spatial dimensions.
-inline constexpr struct conv3d_t : detail::conv_of<conv3d_t, 3> { static constexpr auto op_name = "conv3d"; } conv3d{};
-/// `conv_transpose1d(input, weight, bias = none, stride = 1, padding = 0, output_padding = 0, groups = 1, dilation = 1)`: weight [in, out / groups,
-/// taps]; the transpose of `conv1d` by its input. The result has (length - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1 elements.
-inline constexpr struct conv_transpose1d_t : detail::conv_transpose_of<conv_transpose1d_t, 1> {
-  static constexpr auto op_name = "conv_transpose1d";
-} conv_transpose1d{};
-/// ... with two spatial dimensions.
-inline constexpr struct conv_transpose2d_t : detail::conv_transpose_of<conv_transpose2d_t, 2> {
-  static constexpr auto op_name = "conv_transpose2d";
-} conv_transpose2d{};
-/// ... with three spatial dimensions.
-inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_transpose3d_t, 3> {
-  static constexpr auto op_name = "conv_transpose3d";
-} conv_transpose3d{};
-
-} // namespace varve
-
-// ---- varve/op/erf.hpp
-namespace varve {
-
-/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1 + erf(x / sqrt(2)))`.
-template <>
-struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::erf(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0); }
-};
-
-} // namespace varve
-
-// ---- varve/op/expm1.hpp
-namespace varve {
-
-/// e^x - 1 without cancellation near 0.
-template <>
-struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::expm1(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
-};
-
-/// log(1 + x) without cancellation near 0; NaN below -1.
-template <>
-struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::log1p(x); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
-};
-
-} // namespace varve
-
-// ---- varve/op/gather.hpp
-namespace varve {
-
-namespace detail {
-inline constexpr auto one_axis = [](dims const& axis, dims const& sizes) { return dims{wrap_axis(axis[0], sizes.n)}; };
-constexpr void check_index(char const* op, dims const& axis, dims const& x, dims const& index) {
-  bool fits = x.n == index.n;
-  for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
-  if (!fits) refuse::shapes_do_not_match(op, x, index);
-}
-} // namespace detail
-
-/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
-template <>
-struct rules<gather_t> {
-  static constexpr saved_values saved{{saved_values::operand(1)}};
-  static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr int arity = 2;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    detail::check_index("gather", at[0], in[0].sizes, in[1].sizes);
-    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("gather index (int64 expected):", name(in[1].type));
-    return {in[0].type, in[1].sizes};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index) {
-    int const a = static_cast<int>(at[0][0]);
-    for_each_index(index.sizes, [&](dims const& i) {
-      dims from = i;
-      if (i.n) {
-        from[a] = index.at(i);
-        if (from[a] < 0 || from[a] >= x.sizes[a]) refuse::index_out_of_range("gather", from[a], x.sizes[a]);
-      }
-      out.at(i) = x.at(from);
-    });
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&, value auto const& index) {
-    return op(d, index);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x, value auto const& index) {
-    return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
-  }
-  template <class Op, class N, class X, class I>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
-    return bind<gather_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n));
-  }
-};
-
-/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate. Attribute {axis}.
-template <>
-struct rules<scatter_add_t> {
-  static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
-  static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr int arity = 3;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
-    if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
-    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
-    for (int k = 0; k < in[1].sizes.n; ++k)
-      if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k]) refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
-    return {in[0].type, in[0].sizes};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x, strided<std::int64_t const> index, strided<T const> source) {
-    int const a = static_cast<int>(at[0][0]);
-    for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
-    for_each_index(index.sizes, [&](dims const& i) {
-      dims to = i;
-      if (i.n) {
-        to[a] = index.at(i);
-        if (to[a] < 0 || to[a] >= x.sizes[a]) refuse::index_out_of_range("scatter_add", to[a], x.sizes[a]);
-      }
-      out.at(to) = static_cast<R>(out.at(to) + source.at(i));
-    });
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, auto const&...) {
-    return d;
-  }
-  template <class Op>
-  static constexpr auto jvp(arg_t<2>, Op const& op, value auto const& d, value auto const& y, value auto const&, value auto const& index, value auto const&) {
-    return op(detail::constant_zeros(y), index, d);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, auto const&...) {
-    return g;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& index, value auto const&) {
-    return bind<gather_t>(op.a)(g, index); // as in PyTorch, defined for equal shapes of index and source
-  }
-  template <class Op, class N, class X, class I, class S>
-  static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
-    return bind<scatter_add_t>(on_dims(detail::shifted, op.a))(materialize(x, n), materialize(index, n), materialize(source, n));
-  }
-};
-
-template <value X, class A, value I>
-constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) const {
-  return bind<gather_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index);
-}
-template <value X, class A, value I, value S>
-constexpr auto scatter_add_t::operator()(X const& x, A const& axis, I const& index, S const& source) const {
-  return bind<scatter_add_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)))(x, index, source);
-}
-
-} // namespace varve
-
-// ---- varve/op/gelu.hpp
-/// @file
-/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
-namespace varve {
-
-namespace detail {
-template <class Tag, value X>
-constexpr void needs_floating(X const& x) {
-  if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, name(dtype_of(x)));
-}
-} // namespace detail
-
-/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
-struct approximate {
-  static constexpr ints<0> none{};
-  static constexpr ints<1> tanh{};
-};
-
-/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
-inline constexpr struct gelu_t : composite_operator<gelu_t> {
-  static constexpr auto op_name = "gelu";
-  template <value X, class A = ints<0>>
-  static constexpr auto body(X const& x, A const& approximation = {}) {
-    detail::needs_floating<gelu_t>(x);
-    return choose(
-        same_fact(detail::as_fact(approximation), approximate::tanh),
-        [](auto const& v) { return mul(mul(v, 0.5), add(tanh(mul(add(v, mul(mul(mul(v, v), v), 0.044715)), 0x1.9884533d43651p-1)), 1)); }, // sqrt(2/pi)
-        [](auto const& v) { return mul(mul(v, 0.5), add(erf(mul(v, 0x1.6a09e667f3bcdp-1)), 1)); }, x); // sqrt(1/2)
-  }
-} gelu{};
-
-/// x * sigmoid(x) (also called swish). Integers are refused.
-inline constexpr struct silu_t : composite_operator<silu_t> {
-  static constexpr auto op_name = "silu";
-  template <value X>
-  static constexpr auto body(X const& x) {
-    detail::needs_floating<silu_t>(x);
-    return mul(x, sigmoid(x));
-  }
-} silu{};
-
-/// log(1 + e^x) without overflow.
-template <>
-struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
-};
-
-/// `softplus(x, beta = 1, threshold = 20)`: log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold. Integers are refused.
-inline constexpr struct softplus_t : composite_operator<softplus_t> {
-  static constexpr auto op_name = "softplus";
-  template <value X, number B = int, number T = int>
-  static constexpr auto body(X const& x, B const& beta = 1, T const& threshold = 20) {
-    detail::needs_floating<softplus_t>(x);
-    auto const scaled = mul(x, beta);
-    return where(gt(scaled, threshold), x, div(log1p_exp(scaled), beta));
-  }
-} softplus{};
-
-} // namespace varve
-
-// ---- varve/op/reciprocal.hpp
-namespace varve {
-
-/// 1 / x, correctly rounded; integers become floating.
-template <>
-struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
-};
-
-/// 1 / sqrt(x); infinite at 0, NaN below.
-template <>
-struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
-  static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
-};
-
-/// x * x; bool becomes int64, as powers do.
-inline constexpr struct square_t : composite_operator<square_t> {
-  static constexpr auto op_name = "square";
-  template <value X>
-  static constexpr auto body(X const& x) {
-    auto const product = [](auto const& v) { return mul(v, v); };
-    return choose(
-        same_fact(type_fact(x), type<bool>), [&](auto const& v) { return product(to(v, type<std::int64_t>)); }, product, x);
-  }
-} square{};
-
-} // namespace varve
-
-// ---- varve/op/layer_norm.hpp
-namespace varve {
-
-namespace detail {
-/// The axes that `layer_norm` normalizes: the last ones, whose sizes were given.
-inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normalized) {
-  dims axes;
-  bool same = normalized.n > 0 && normalized.n <= sizes.n;
-  for (int k = 0; k < normalized.n && same; ++k) {
-    same = sizes[sizes.n - normalized.n + k] == normalized[k];
-    axes.push_back(sizes.n - normalized.n + k);
-  }
-  if (!same) refuse::argument_is_invalid("layer_norm", "normalized_shape must be the last sizes of the input");
-  return axes;
-};
-} // namespace detail
-
-/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard deviation (that of the population, eps added to the variance), both along
-/// the last axes, whose sizes are given; then times weight, plus bias. Integers are refused.
-///
-/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the mean: the same function with the same derivatives of every order,
-/// but the backward part needs no sum that depends on another sum, so that one pass over a row finds both.
-inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
-  static constexpr auto op_name = "layer_norm";
-  template <value X, class S, class W = none_t, class B = none_t>
-  static constexpr auto body(X const& x, S const& normalized_shape, W const& weight = {}, B const& bias = {}, double eps = 1e-5) {
-    auto const axes = on_dims(detail::normalized_axes, shape_of(x), detail::as_fact(normalized_shape));
-    auto const m = mean(x, axes, keepdim);
-    auto const fixed = detach(m);
-    auto const variance = sub(mean(square(sub(x, fixed)), axes, keepdim), square(sub(m, fixed)));
-    auto const y = mul(sub(x, m), rsqrt(add(variance, eps)));
-    auto const scaled = [&] {
-      if constexpr (is_none<W>) return y;
-      else return mul(y, weight);
-    }();
-    if constexpr (is_none<B>) return scaled;
-    else return add(scaled, bias);
-  }
-} layer_norm{};
-
-} // namespace varve
-
-// ---- varve/op/matmul.hpp
-namespace varve {
-
-/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m] when ta, b [.., n, k] when tb.
-template <>
-struct rules<mm_t> : rule::bilinear {
-  static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr op_kind kind = op_kind::contraction;
-  static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    dims const &a = in[0].sizes, &b = in[1].sizes;
-    if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) || a[a.n - (at[0][0] ? 2 : 1)] != b[b.n - (at[0][1] ? 1 : 2)])
-      refuse::shapes_do_not_match("matmul", a, b);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
-    dims s = a.sub(0, a.n - 2);
-    s.push_back(a[a.n - (at[0][0] ? 1 : 2)]).push_back(b[b.n - (at[0][1] ? 2 : 1)]);
-    return {in[0].type, s};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> a, strided<T const> b) {
-    int const r = out.sizes.n;
-    index_t const m = out.sizes[r - 2], n = out.sizes[r - 1], k = a.sizes[r - (at[0][0] ? 2 : 1)];
-    index_t const am = a.strides[r - (at[0][0] ? 1 : 2)], ak = a.strides[r - (at[0][0] ? 2 : 1)];
-    index_t const bk = b.strides[r - (at[0][1] ? 1 : 2)], bn = b.strides[r - (at[0][1] ? 2 : 1)];
-    for_each_index(out.sizes.sub(0, r - 2), [&](dims const& i) {
-      index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides[d], ob += i[d] * b.strides[d], oc += i[d] * out.strides[d];
-      for (index_t x = 0; x < m; ++x)
-        for (index_t y = 0; y < n; ++y) {
-          R acc{};
-          for (index_t z = 0; z < k; ++z) acc = static_cast<R>(acc + a.data[oa + x * am + z * ak] * b.data[ob + z * bk + y * bn]);
-          out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
-        }
-    });
-  }
-  template <std::same_as<tensor> T>
-  static T make(attributes const& at, T const& a, T const& b) {
-    meta const in[] = {meta_of(a), meta_of(b)};
-    meta const m = shape(at, in, 2);
-    T c = tensor::empty(m.sizes, m.type);
-    int const r = m.sizes.n;
-    auto matrix = [r](T const& t, bool transposed, index_t offset) {
-      char* const p = static_cast<char*>(t.raw()) + offset * itemsize(t.dtype());
-      index_t const row = t.strides()[r - (transposed ? 1 : 2)], col = t.strides()[r - (transposed ? 2 : 1)];
-      return kernel::matrix<void>{p, row, col};
-    };
-    for_each_index(m.sizes.sub(0, r - 2), [&](dims const& i) {
-      index_t oa = 0, ob = 0, oc = 0;
-      for (int d = 0; d < i.n; ++d) oa += i[d] * a.strides()[d], ob += i[d] * b.strides()[d], oc += i[d] * c.strides()[d];
-      auto const x = matrix(a, at[0][0] != 0, oa);
-      auto const y = matrix(b, at[0][1] != 0, ob);
-      kernel::matmul<>(m.type, m.sizes[r - 2], m.sizes[r - 1], a.sizes()[r - (at[0][0] ? 2 : 1)], {x.data, x.row, x.col}, {y.data, y.row, y.col}, matrix(c, false, oc));
-    });
-    return c;
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const&, value auto const& b) {
-    auto const& f = op.a;
-    return flagged(
-        on_dims([](dims const& d) { return dims{d[0]}; }, f), [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{d[1], 1}; }, f)); },
-        [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{0, !d[1]}; }, f)); }, g, b);
-  }
-  template <class Op>
-  static constexpr auto vjp(arg_t<1>, Op const& op, value auto const& g, value auto const&, value auto const& a, value auto const&) {
-    auto const& f = op.a;
-    return flagged(
-        on_dims([](dims const& d) { return dims{d[1]}; }, f), [&](auto const& u, auto const& v) { return mm(u, v, on_dims([](dims const& d) { return dims{1, d[0]}; }, f)); },
-        [&](auto const& u, auto const& v) { return mm(v, u, on_dims([](dims const& d) { return dims{!d[0], 0}; }, f)); }, g, a);
-  }
-  template <class Op, class N, class A, class B>
-  static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
-    return op(materialize(a, n), materialize(b, n));
-  }
-
-private:
-  template <class Flag, class F, class G, class... V>
-  static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
-    if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
-    else return choose(flag[0] != 0, f, g, v...);
-  }
-};
-
-template <value A, value B, class... F>
-constexpr auto mm_t::operator()(A const& a, B const& b, F const&... flags) const {
-  if constexpr (sizeof...(F) == 0) return bind<mm_t>(ints<0, 0>{})(a, b);
-  else return bind<mm_t>(flags...)(a, b);
-}
-
-namespace detail {
-inline constexpr auto matrix_shape_left = [](dims const& a) { return a.n == 1 ? dims{1, a[0]} : a; };
-inline constexpr auto matrix_shape_right = [](dims const& b) { return b.n == 1 ? dims{b[0], 1} : b; };
-inline constexpr auto batch_shape = [](dims const& mine, dims const& a, dims const& b) {
-  dims s = broadcast(a.sub(0, a.n - 2), b.sub(0, b.n - 2));
-  return s.push_back(mine[mine.n - 2]).push_back(mine[mine.n - 1]);
-};
-inline constexpr auto product_shape = [](dims const& c, dims const& a, dims const& b) {
-  dims s = c;
-  if (b.n == 1) s.erase(s.n - 1);
-  if (a.n == 1) s.erase(s.n - (b.n == 1 ? 1 : 2));
-  return s;
-};
-inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
-  if (a.n == 0 || b.n == 0 || a[a.n - 1] != b[b.n == 1 ? 0 : b.n - 2]) refuse::shapes_do_not_match("matmul", a, b);
-  return dims{1};
-};
-} // namespace detail
-
-/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into reshapes and `mm`.
-inline constexpr struct matmul_t : composite_operator<matmul_t> {
-  static constexpr auto op_name = "matmul";
-  template <value A, value B>
-  static constexpr auto body(A const& a, B const& b) {
-    auto const sa = shape_of(a);
-    auto const sb = shape_of(b);
-    auto const fits = on_dims(detail::check_matmul, sa, sb);
-    if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
-      return a; // refused: nothing more is instantiated
-    } else {
-      auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
-      auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
-      auto const ba = on_dims(detail::batch_shape, shape_of(ma), shape_of(ma), shape_of(mb));
-      auto const bb = on_dims(detail::batch_shape, shape_of(mb), shape_of(ma), shape_of(mb));
-      auto const c = mm(broadcast_to(ma, ba), broadcast_to(mb, bb));
-      return detail::reshape_to(c, on_dims(detail::product_shape, shape_of(c), sa, sb));
-    }
-  }
-} matmul{};
-
-/// Sum of products of two vectors of equal length.
-inline constexpr struct dot_t : composite_operator<dot_t> {
-  static constexpr auto op_name = "dot";
-  template <value A, value B>
-  static constexpr auto body(A const& a, B const& b) {
-    auto check = [](dims const& x, dims const& y) {
-      if (x.n != 1 || !(x == y)) refuse::shapes_do_not_match("dot", x, y);
-      return dims{};
-    };
-    (void)on_dims(check, shape_of(a), shape_of(b));
-    return sum(mul(a, b));
-  }
-} dot{};
-
-} // namespace varve
-
-// ---- varve/op/maximum.hpp
-namespace varve {
-
-namespace detail {
-/// The share of a tangent or cotangent `v` that an operand gets: all where it was chosen, half where both are equal.
-constexpr auto share(value auto const& chosen, value auto const& x, value auto const& y, value auto const& v) {
-  return where(eq(x, y), mul(v, 0.5), where(chosen, v, 0));
-}
-struct selecting : rule::pointwise<2> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
-  template <std::size_t I, class Op>
-  static constexpr auto jvp(arg_t<I> a, Op const&, value auto const& d, value auto const& r, value auto const& x, value auto const& y) {
-    return share(rules<typename Op::tag>::chosen(a, x, y), x, y, match(d, r));
-  }
-  template <std::size_t I, class Op>
-  static constexpr auto vjp(arg_t<I> a, Op const&, value auto const& g, value auto const&, value auto const& x, value auto const& y) {
-    return unmatch(share(rules<typename Op::tag>::chosen(a, x, y), x, y, g), nth<I>(x, y));
-  }
-};
-} // namespace detail
-
-/// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
-template <>
-struct rules<maximum_t> : detail::selecting {
-  static constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
-};
-
-/// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
-template <>
-struct rules<minimum_t> : detail::selecting {
-  static constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
-  static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
-  static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
-};
-
-} // namespace varve
-
-// ---- varve/op/one_hot.hpp
-namespace varve {
-
-/// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute {num_classes}.
-template <>
-struct rules<one_hot_t> {
-  static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
-  static constexpr op_kind kind = op_kind::indexing;
-  static constexpr int arity = 1;
-  static constexpr bool differentiable = false;
-  static constexpr meta shape(attributes const& at, meta const* in, int) {
-    if (in[0].type != dtype::int64) refuse::dtype_is_not_supported("one_hot (int64 expected):", name(in[0].type));
-    dims s = in[0].sizes;
-    return {dtype::int64, s.push_back(at[0][0])};
-  }
-  template <class R, class T>
-  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    for_each_index(x.sizes, [&](dims const& i) {
-      auto const c = static_cast<index_t>(x.at(i));
-      if (c < 0 || c >= at[0][0]) refuse::index_out_of_range("one_hot", c, at[0][0]);
-      dims to = i;
-      out.at(to.push_back(c)) = R(1);
-    });
-  }
-  template <class Op, class N, class O>
-  static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return op(o.value);
-  }
-};
-
-template <value X, class N>
-constexpr auto one_hot_t::operator()(X const& x, N const& num_classes) const {
-  return bind<one_hot_t>(detail::as_fact(num_classes))(x);
-}
-
-} // namespace varve
-
-// ---- varve/op/operators.hpp
-/// @file
-/// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)` asks for a single answer.
-namespace varve {
-
-namespace detail {
-template <class A, class B>
-concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
-} // namespace detail
-
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator+(A const& a, B const& b) {
-  return add(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator-(A const& a, B const& b) {
-  return sub(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator*(A const& a, B const& b) {
-  return mul(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator/(A const& a, B const& b) {
-  return div(a, b);
-}
-template <varve_value A>
-constexpr auto operator-(A const& a) {
-  return neg(a);
-}
-template <varve_value A>
-constexpr auto operator+(A const& a) {
-  return a;
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator<(A const& a, B const& b) {
-  return lt(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator<=(A const& a, B const& b) {
-  return le(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator>(A const& a, B const& b) {
-  return gt(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator>=(A const& a, B const& b) {
-  return ge(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator==(A const& a, B const& b) {
-  return eq(a, b);
-}
-template <class A, class B>
-  requires detail::operands<A, B>
-constexpr auto operator!=(A const& a, B const& b) {
-  return ne(a, b);
-}
-/// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
-template <varve_value A, value B>
-constexpr A& operator+=(A& a, B const& b) {
-  return a = add(a, b);
-}
-template <varve_value A, value B>
-constexpr A& operator-=(A& a, B const& b) {
-  return a = sub(a, b);
-}
-template <varve_value A, value B>
-constexpr A& operator*=(A& a, B const& b) {
-  return a = mul(a, b);
-}
-template <varve_value A, value B>
-constexpr A& operator/=(A& a, B const& b) {
-  return a = div(a, b);
-}
-
-/// Do two static values have the same shape, dtype and elements?
-template <class T, index_t... D, class U, index_t... E>
-constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
-  if constexpr (!std::is_same_v<array<T, D...>, array<U, E...>>) {
-    return false;
-  } else {
-    for (index_t k = 0; k < a.size(); ++k)
-      if (!(a[k] == b[k])) return false;
-    return true;
-  }
-}
-template <number A, number B>
-constexpr bool equal(A a, B b) {
-  return a == b;
-}
-
-} // namespace varve
-
-// ---- varve/op/out.hpp
-namespace varve {
-
-namespace detail {
-[[noreturn]] VARVE_COLD inline void refuse_out(char const* op) {
-  throw autograd_error((std::string("varve: ") + op + ": functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad; use the result of the operator, or no_grad").c_str());
-}
-/// The tensor that results are written to.
-class out_argument {
-public:
-  explicit out_argument(tensor const& t) : out_(t) {}
-  template <class Op, class... X>
-  tensor operator()(Op const& op, X const&... x) const {
-    using T = dependent<tensor, Op>;
-    constexpr char const* name = Op::op_name;
-    auto const tracked = [](auto const& v) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.requires_grad();
-      else return false;
-    };
-    if (this_thread_state.grad_mode && !this_thread_inference && (tracked(out_) || ... || tracked(x))) refuse_out(name);
-    T const y = op(x...);
-    T const to = out_;
-    if (!(to.sizes() == y.sizes()) && to.numel() != 0) refuse::shapes_do_not_match(name, to.sizes(), y.sizes());
-    if (category(y.dtype()) > category(to.dtype()))
-      throw dtype_error((std::string("varve: ") + name + ": a result of dtype " + varve::name(y.dtype()) + " cannot be written into " + varve::name(to.dtype())).c_str());
-    if (to.sizes() == y.sizes()) copy_(to, y);
-    else {
-      T const memory = varve::to(y, to.dtype());
-      auto const shares = [&](auto const& v) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return memory.shares_storage(v);
-        else return false;
-      };
-      set_(to, (false || ... || shares(x)) ? T(clone(memory)) : memory); // of a view the operator gives
-    }
-    return to;
-  }
-
-private:
-  tensor out_;
-};
-} // namespace detail
-
-/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Shape and dtype
-/// are as of in-place operators; `autograd_error` when gradients are recorded and an argument or `y` requires one (AG-17).
-inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
-
-} // namespace varve
-
-// ---- varve/op/pow.hpp
-namespace varve {
-
-/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not negative.
-template <>
-struct rules<pow_t> : rule::pointwise<2> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
-  static constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
-  static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) { return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1)))); }
-  static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
-    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
-  }
-};
-
-} // namespace varve
-
-// ---- varve/op/softmax.hpp
-namespace varve {
-
-namespace detail {
-/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials safe.
-template <class X, class A>
-constexpr auto safe_maximum(X const& x, A const& axes) {
-  auto const m = amax(detach(x), axes, keepdim);
-  return where(eq(abs(m), std::numeric_limits<double>::infinity()), 0, m);
-}
-/// `f(x)`, or `g(x)` where x has no elements: nothing has no maximum.
-template <class X, class F, class G>
-constexpr auto unless_empty(X const& x, F const& f, G const& g) {
-  return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
-}
-} // namespace detail
-
-/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only.
-inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
-  static constexpr auto op_name = "logsumexp";
-  template <value X, class A, class K = ints<0>>
-  static constexpr auto body(X const& x, A const& axes, K const& keep = {}) {
-    auto const shifted = [&](auto const& v) {
-      auto const m = detail::safe_maximum(v, axes);
-      auto const s = sum(exp(sub(v, m)), axes, keep);
-      return add(log(s), detail::reshape_to(m, shape_of(s)));
-    };
-    return detail::unless_empty(x, shifted, [&](auto const& v) { return log(sum(exp(v), axes, keep)); });
-  }
-} logsumexp{};
-
-/// exp(x) / sum(exp(x)) along one axis.
-inline constexpr struct softmax_t : composite_operator<softmax_t> {
-  static constexpr auto op_name = "softmax";
-  template <value X, class A>
-  static constexpr auto body(X const& x, A const& axis) {
-    auto const shifted = [&](auto const& v) {
-      auto const e = exp(sub(v, amax(detach(v), axis, keepdim)));
-      return mul(e, reciprocal(sum(e, axis, keepdim))); // one division for each sum, which is at least 1
-    };
-    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
-  }
-} softmax{};
-
-/// Logarithm of `softmax`, without overflow or loss.
-inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
-  static constexpr auto op_name = "log_softmax";
-  template <value X, class A>
-  static constexpr auto body(X const& x, A const& axis) {
-    auto const shifted = [&](auto const& v) {
-      auto const z = sub(v, amax(detach(v), axis, keepdim));
-      return sub(z, log(sum(exp(z), axis, keepdim)));
-    };
-    return detail::unless_empty(x, shifted, [](auto const& v) { return exp(v); });
-  }
-} log_softmax{};
-
-} // namespace varve
-
-// ---- varve/op/unbind.hpp
-/// @file
-/// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
-namespace varve {
-
-namespace detail {
-template <class V>
-constexpr V one_of_several(V const& v) {
-  if constexpr (std::is_same_v<V, tensor>)
-    if (v.base().defined() && v.origin() == view_origin::usual && this_thread_state.grad_mode) v.set_origin(view_origin::many);
-  return v;
-}
-/// Are the sizes of a value types, so that parts of several shapes have a type each?
-template <class X, class... Fact>
-inline constexpr bool parts_are_types = is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
-/// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
-inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
-  index_t const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
-  return dims{from, to < n ? to : n};
-};
-inline constexpr auto part_count = [](dims const& axis, dims const& size, dims const& sizes) {
-  if (size[0] < 1) refuse::argument_is_invalid("split", "the size of a part must be positive");
-  if (sizes.n == 0) refuse::argument_is_invalid("split", "a rank-0 value has no axis");
-  index_t const n = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{n == 0 ? 1 : (n + size[0] - 1) / size[0]};
-};
-inline constexpr auto chunk_extent = [](dims const& axis, dims const& n, dims const& sizes) {
-  if (n[0] < 1) refuse::argument_is_invalid("chunk", "the number of parts must be positive");
-  if (sizes.n == 0) refuse::argument_is_invalid("chunk", "a rank-0 value has no axis");
-  index_t const all = sizes[wrap_axis(axis[0], sizes.n)];
-  return dims{all == 0 ? 1 : (all + n[0] - 1) / n[0]};
-};
-inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
-  if (sizes.n == 0) refuse::argument_is_invalid("unbind", "a rank-0 value has no axis");
-  return dims{sizes[wrap_axis(axis[0], sizes.n)]};
-};
-} // namespace detail
-
-/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a `std::vector` (`torch.unbind`).
-inline constexpr struct unbind_t {
-  template <value X, class A = ints<0>>
-  constexpr auto operator()(X const& x, A const& axis = {}) const {
-    using fact_t = decltype(detail::as_fact(axis));
-    auto const n = on_dims(detail::extent_of, detail::as_fact(axis), shape_of(x));
-    if constexpr (detail::parts_are_types<X, fact_t>) {
-      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::array{select(x, axis, ints<static_cast<index_t>(K)>{})...}; }(std::make_index_sequence<count>{});
-    } else {
-      std::vector<std::remove_cvref_t<decltype(select(x, axis, 0))>> r;
-      for (index_t k = 0; k < to_dims(n)[0]; ++k) r.push_back(detail::one_of_several(select(x, axis, k)));
-      return r;
-    }
-  }
-} unbind{};
-
-/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
-inline constexpr struct split_t {
-  template <value X, class S, class A = ints<0>>
-  constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
-    auto const a = detail::as_fact(axis);
-    auto const s = detail::as_fact(size);
-    auto const n = on_dims(detail::part_count, a, s, shape_of(x));
-    if constexpr (detail::parts_are_types<X, decltype(a), decltype(s)>) {
-      constexpr auto count = static_cast<std::size_t>(decltype(n)::to_dims()[0]);
-      auto const part = [&]<std::size_t K>(std::integral_constant<std::size_t, K>) { return slice(x, axis, on_dims(detail::part_range, a, ints<static_cast<index_t>(K)>{}, s, shape_of(x))); };
-      return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(part(std::integral_constant<std::size_t, K>{})...); }(std::make_index_sequence<count>{});
-    } else {
-      std::vector<std::remove_cvref_t<decltype(slice(x, axis, 0, 1))>> r;
-      for (index_t k = 0; k < to_dims(n)[0]; ++k) {
-        dims const range = detail::part_range(to_dims(a), dims{k}, to_dims(s), to_dims(shape_of(x)));
-        r.push_back(detail::one_of_several(slice(x, axis, range[0], range[1])));
-      }
-      return r;
-    }
-  }
-} split{};
-
-/// At most `n` parts of an axis, alike but for the last: `split` by the rounded up share (`torch.chunk`).
-inline constexpr struct chunk_t {
-  template <value X, class N, class A = ints<0>>
-  constexpr auto operator()(X const& x, N const& n, A const& axis = {}) const {
-    return split(x, on_dims(detail::chunk_extent, detail::as_fact(axis), detail::as_fact(n), shape_of(x)), axis);
-  }
-} chunk{};
-
-} // namespace varve
-
 // ---- varve/transform/jacobian.hpp
 namespace varve {
 
@@ -30094,8 +30714,12 @@ struct jacfwd_function {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
-    auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
-    return detail::as_columns(columns, x);
+    if constexpr (detail::memory_ref<X>) {
+      return (*this)(detail::viewed(x), rest...);
+    } else {
+      auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
+      return detail::as_columns(columns, x);
+    }
   }
 };
 template <class F>
@@ -30460,7 +31084,6 @@ constexpr auto value_and_grad(F f, has_aux_t) {
 } // namespace varve
 
 // ---- varve/value/print.hpp
-#include <iosfwd>
 namespace varve {
 
 namespace detail {

@@ -83,6 +83,11 @@ TEST_CASE("fuse: tensors under specs", "[fuse][tensor]") {
   a[11] = 5;
   CHECK(on_tensors(a, 2.0).data<float>()[11] == 11);
   CHECK(on_tensors(tensor_ref<float, 3, 4>(a.data), 2.0).data<float>()[11] == 11);
+  CHECK(on_tensors(tensor_ref<float, vv::dyn, 4>(a.data, {3, 4}), 2.0).data<float>()[11] == 11);
+  float turned[12]{};
+  turned[11] = 5;
+  CHECK(on_tensors(tensor_ref<float, vv::dyn, vv::dyn>(turned, {3, 4}, {1, 3}), 2.0).data<float>()[11] == 11);
+  CHECK_THROWS_AS(on_tensors(tensor_ref<float, vv::dyn, vv::dyn>(turned, {4, 3}), 2.0), vv::shape_error);
 
   auto const [g, l] = vv::fuse<spec<float, 4>, spec<float, 3, 4>>([](auto w, auto x) {
     auto const [value, gradient] = vv::value_and_grad(loss)(w, x);

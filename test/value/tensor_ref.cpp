@@ -34,3 +34,44 @@ TEST_CASE("tensor_ref: extents known to the compiler make memory an array", "[va
   CHECK(vv::grad([](auto const& x) { return vv::sum(x * x); })(r).data[1] == 4);
   CHECK_THROWS_AS((vv::tensor_ref<double, 4>(v)), vv::shape_error);
 }
+
+TEST_CASE("tensor_ref: every kind of operator takes it for the value that it views", "[value][tensor_ref]") {
+  tensor const x = from({0.5, -1, 2, 3, -0.25, 1}, {2, 3}), y = from({1, 2, 3, 4, 5, 6}, {3, 2});
+  vv::tensor_ref<double const, vv::dyn, vv::dyn> const a(x), b(y);
+  vv::array<double, 2, 3> const here{0.5, -1, 2, 3, -0.25, 1};
+  vv::tensor_ref<double const, 2, 3> const c(here.data);
+  auto const same = [&](auto const& f) {
+    tensor const expected = f(x);
+    CHECK(elements(f(a)) == elements(expected));
+    auto const r = f(c);
+    for (index_t k = 0; k < expected.numel(); ++k) CHECK(vv::data_of(r)[k] == Approx(elements(expected)[static_cast<std::size_t>(k)]));
+  };
+  same([](auto const& v) { return vv::softmax(v, vv::axis<1>); });
+  same([](auto const& v) { return vv::logsumexp(v, vv::axis<0>); });
+  same([](auto const& v) { return vv::layer_norm(v, vv::shape<3>); });
+  same([](auto const& v) { return vv::clamp(vv::gelu(v), 0.0, vv::none); });
+  same([](auto const& v) { return vv::matmul(v, vv::permute(v, vv::axis<1, 0>)); });
+  same([](auto const& v) { return vv::mean(vv::square(v)); });
+  same([](auto const& v) { return vv::select(v, vv::axis<0>, vv::axis<1>); });
+  same([](auto const& v) { return vv::unsqueeze(v, vv::axis<0>); });
+  same([](auto const& v) { return vv::to(v, vv::type<double>); });
+  same([](auto const& v) { return vv::to(v, vv::type<float>); });
+  same([](auto const& v) { return vv::cat(std::tuple(v, v), vv::axis<0>); });
+  same([](auto const& v) { return vv::stack(std::tuple(v, v)); });
+  same([](auto const& v) { return vv::where(vv::gt(v, 0), v, 0); });
+  same([](auto const& v) { return vv::sum_to_size(v, vv::shape<1, 3>); });
+  same([](auto const& v) {
+    return vv::cond(
+        vv::gt(vv::sum(v), 0), [](auto const& w) { return vv::softplus(w); }, [](auto const& w) { return vv::neg(w); }, v);
+  });
+  CHECK(elements(vv::matmul(a, b)) == elements(vv::matmul(x, y)));
+  same([](auto const& v) { return vv::contiguous(v); });
+  same([](auto const& v) { return vv::map([](auto const& row) { return vv::exp(row); }, v); });
+  same([](auto const& v) { return vv::scan([](auto const& c, auto const& row) { return std::pair{c + vv::sum(row), row}; }, 0.0, v).first; });
+  same([](auto const& v) { return vv::jvp([](auto const& w) { return w * w; }, std::tuple(v), std::tuple(v)).second; });
+  same([](auto const& v) { return std::get<0>(vv::vjp([](auto const& w) { return w * w; }, v).second(v)); });
+  same([](auto const& v) { return vv::jacfwd([](auto const& w) { return vv::sum(vv::sin(w), vv::axis<1>); })(v); });
+  same([](auto const& v) { return vv::jacrev([](auto const& w) { return vv::sum(vv::sin(w), vv::axis<1>); })(v); });
+  same([](auto const& v) { return vv::hessian([](auto const& w) { return vv::sum(w * w * w); })(v); });
+  CHECK(elements(vv::broadcast_to(b, dims{2, 3, 2})) == elements(vv::broadcast_to(y, dims{2, 3, 2})));
+}

@@ -71,11 +71,15 @@ template <class Tag>
 struct composite_operator {
   template <class... A>
   constexpr auto operator()(A const&... a) const {
-    if constexpr ((detail::is_dynamic_operand<A> || ...))
-      if (detail::public_calls_are_watched()) [[unlikely]]
-        return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
-    if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
-    else return Tag::body(a...);
+    if constexpr ((detail::memory_ref<A> || ...)) {
+      return (*this)(detail::viewed(a)...);
+    } else {
+      if constexpr ((detail::is_dynamic_operand<A> || ...))
+        if (detail::public_calls_are_watched()) [[unlikely]]
+          return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+      if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
+      else return Tag::body(a...);
+    }
   }
 };
 

@@ -80,12 +80,21 @@ constexpr auto const& fact_of(Op const& op) {
 }
 
 namespace detail {
+/// A view of memory: a `tensor_ref`.
+template <class X>
+concept memory_ref = requires { typename X::array_type; } || requires { typename X::tensor_type; };
+/// A value, where it is a view of memory as what lies there: an `array` or a `tensor`.
+template <class X>
+constexpr decltype(auto) viewed(X const& x) {
+  if constexpr (requires { typename X::array_type; }) return x.load();
+  else if constexpr (memory_ref<X>) return x.view();
+  else return (x);
+}
 /// A value in the form rules see: rank-0 arrays are numbers, views are loaded, `arange<double, 6>` (a function that makes a value) is called.
 template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
-  else if constexpr (requires { typename X::array_type; }) return x.load();
-  else if constexpr (requires { typename X::tensor_type; }) return x.view();
+  else if constexpr (memory_ref<X>) return viewed(x);
   else if constexpr (is_array<X> && std::is_same_v<X, array<element_of<X>>>) return x.data[0];
   else return (x);
 }

@@ -138,4 +138,37 @@ auto compile(F f, X const&... x) {
   return r;
 }
 
+/// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is captured; static values are refused.
+template <class F>
+class fused_with_captures : public compiled_function<F> {
+public:
+  using compiled_function<F>::compiled_function;
+
+  template <class... A>
+  auto operator()(A const&... a) const {
+    if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
+    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
+    else static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass the values as arguments, or compile(f)");
+  }
+  template <class... R>
+  compiled_function<F> const& into(R&&...) const {
+    static_assert(never<R...>, "varve: fuse: the function must capture nothing to write its results into(...); pass the values as arguments, or take the results that calls return");
+    return *this;
+  }
+};
+
+/// `auto fast = fuse([&](auto const& x) { return x * w; });`: a function that captures, for calls on tensors: it is planned at its first call, as by `compile(f)`. What holds there holds
+/// here: captured tensors are inputs of every call, captured numbers constants of the first. On static values it is refused by the compiler.
+template <class F>
+  requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
+auto fuse(F const& f) {
+  return fused_with_captures<F>(f);
+}
+/// ... `fuse(f, table_driven)`: programs made at run time are tables always.
+template <class F, loop::execution How>
+  requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
+auto fuse(F const& f, How) {
+  return fused_with_captures<F>(f);
+}
+
 } // namespace varve

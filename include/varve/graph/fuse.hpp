@@ -125,7 +125,7 @@ private:
 template <class F, class How = loop::unrolled>
 struct fused {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or include <varve/graph/compile.hpp> for calls on tensors");
 
   /// The program for arguments of the given types: its stages, its workspace, as a constant.
   template <class... A>
@@ -152,7 +152,8 @@ struct fused {
 
 /// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers), for each set of argument types: traced, optimized and planned
 /// by the compiler, then emitted as loops over SIMD registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included, becomes part of
-/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`).
+/// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for
+/// tensors, at run time (`compile.hpp`).
 template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};

@@ -133,7 +133,7 @@ constexpr bool accept_plan() {
 /// A function compiled as a whole for declared arguments some of whose sizes are symbols: see `fuse<spec<...>...>`.
 template <class F, class... S>
 struct fused_sized_for {
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
   static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols, "varve: fuse: the specs have too many symbols; give some of them numbers");
 
   using make = loop::traced_for_samples<F, S...>;

@@ -104,7 +104,10 @@ struct checked_argument {
     memory_ = copy_.defined() ? copy_.raw() : t.raw();
   }
   template <class X>
-    requires(!std::is_same_v<X, tensor>)
+    requires requires { typename X::tensor_type; }
+  explicit checked_argument(X const& x) : checked_argument(x.view()) {}
+  template <class X>
+    requires(!std::is_same_v<X, tensor> && !requires { typename X::tensor_type; })
   explicit checked_argument(X const& x) {
     constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
     static_assert(number || std::is_same_v<argument<X>, declared<S>>, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
@@ -182,14 +185,14 @@ private:
 template <class F, class How, class... S>
 struct fused_for {
   static_assert(loop::execution<How>, "varve: fuse: the second argument says how the function is executed: table_driven");
-  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments");
+  static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
 
   /// The program, as a constant.
   using program = loop::program_for<How, F, loop::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
-  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any. Results are fresh tensors,
+  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that they are. Results are fresh tensors,
   /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
   /// `transform_error` for values seen through a transform that is at work, `autograd_error` for those that require grad while it is enabled.
   template <class... X>

@@ -20,7 +20,7 @@ constexpr auto as_fact(T const& t) {
   else if constexpr (std::is_enum_v<T>) return dims{static_cast<index_t>(t)};
   else return dims(t);
 }
-inline constexpr auto identity = [](auto const& v) { return v; };
+inline constexpr auto identity = [](auto const& v) { return viewed(v); };
 
 /// Axes of `from` that a broadcast from `to` repeated, leading ones included.
 inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {

@@ -119,7 +119,7 @@ public:
     tree_map(
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
-            tensor const cotangent = detail::as_tensor(c);
+            tensor const cotangent = detail::as_tensor(detail::plain(c));
             if (!(cotangent.sizes() == y.sizes())) refuse::shapes_do_not_match("vjp (cotangent and result)", cotangent.sizes(), y.sizes());
             if (mine(y) && layer_.interpreter.fresh(y).history()) pass.seed(y.history(), cotangent);
           }

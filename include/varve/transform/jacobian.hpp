@@ -51,8 +51,12 @@ struct jacfwd_function {
       auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
-    auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
-    return detail::as_columns(columns, x);
+    if constexpr (detail::memory_ref<X>) {
+      return (*this)(detail::viewed(x), rest...);
+    } else {
+      auto const columns = vmap(closure(column, x, detail::captures_of(f), rest...), out_dims<-1>)(detail::basis(x));
+      return detail::as_columns(columns, x);
+    }
   }
 };
 template <class F>

@@ -94,7 +94,7 @@ public:
     tree_map(
         [&](auto const& y, auto const& c) {
           using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, c);
+          if constexpr (at_level<V, level>) seed(y, detail::viewed(c));
           return 0;
         },
         t, g);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "../sample/value.hpp"
+
+#include <varve/varve.hpp>
+
+#include <thread>
+#include <varve_test.hpp>
+
+using namespace sample;
+namespace vv = varve;
+
+namespace {
+tensor twice(tensor const& x) { return x * 2; }
+struct noting : vv::dispatch_mode<noting> {
+  int calls = 0;
+  auto process(auto op, auto const&... args) {
+    ++calls;
+    return op(args...);
+  }
+};
+} // namespace
+
+TEST_CASE("fuse: a function that captures is compiled for tensors", "[fuse][compile]") {
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3}, dtype::float32), w = from({1, -1, 2}, {3}, dtype::float32);
+  double const k = 0.5;
+  auto const f = [&w, k](auto const& v) { return vv::sum(vv::tanh(v * w) * k, vv::axis<1>); };
+  auto const fast = vv::fuse(f);
+  CHECK(elements(fast(x)) == elements(vv::compile(f)(x)));
+  CHECK(fast.versions() == 1);
+  CHECK(elements(fast(x)) == elements(vv::compile(f)(x)));
+  CHECK(fast.versions() == 1); // planned once
+  (void)fast(vv::to(x, vv::type<double>));
+  CHECK(fast.versions() == 2); // once for each dtype and shape
+  {
+    noting m;
+    vv::mode_guard on(m);
+    (void)fast(x);
+    CHECK(m.calls > 1); // where somebody watches it runs operator by operator
+  }
+  vv::fill_(w, 0); // what is in captured tensors counts at each call
+  CHECK(elements(fast(x)) == std::vector<double>{0, 0});
+  auto const copy = fast; // shares what was made
+  (void)copy(x);
+  CHECK(copy.versions() == 2);
+}
+
+TEST_CASE("fuse: captures in transforms, tables, function pointers, results in trees", "[fuse][compile]") {
+  tensor const x = from({1, 2, 3}, {3}, dtype::float64), w = from({0.5, -1, 2}, {3}, dtype::float64);
+  auto const loss = [w](auto const& v) { return vv::sum(vv::exp(v * w)); };
+  CHECK(elements(vv::fuse(vv::grad(loss))(x)) == elements(vv::compile(vv::grad(loss))(x)));
+  CHECK(elements(vv::grad(vv::fuse(loss))(x)) == elements(vv::grad(loss)(x))); // below a transform f itself runs
+  CHECK(elements(vv::fuse(loss, vv::table_driven)(x)) == elements(vv::fuse(loss)(x)));
+  CHECK(elements(vv::fuse(&twice)(x)) == std::vector<double>{2, 4, 6});
+  auto const [sum, all] = vv::fuse([w](auto const& a, auto const& b) { return std::pair(a + b, std::vector{a * w, b}); })(x, w);
+  CHECK(elements(sum) == std::vector<double>{1.5, 1, 5});
+  CHECK(elements(all[0]) == std::vector<double>{0.5, -2, 6});
+  auto const fill = vv::fuse([w](auto v) {
+    vv::mul_(v, w);
+    return v;
+  });
+  tensor const y = vv::clone(x);
+  CHECK(elements(fill(y)) == std::vector<double>{0.5, -2, 6});
+  CHECK(elements(y) == std::vector<double>{0.5, -2, 6}); // its argument is written into
+  CHECK_THROWS_AS(vv::fuse([w](auto const& v) { return vv::matmul(v, w); })(from({1, 2}, {2}, dtype::float64)), vv::shape_error);
+  double memory[] = {1, 2, 3};
+  CHECK(elements(vv::fuse([w](auto const& a, auto const& b) { return a * w + b; })(vv::tensor_ref<double, vv::dyn>(memory, {3}), x)) == std::vector<double>{1.5, 0, 9});
+  auto const step = vv::fuse(loss);
+  step.prepare(x);
+  CHECK(step.versions() == 1);
+}
+
+TEST_CASE("fuse: a function that captures is shared by threads", "[fuse][compile][tls]") {
+  tensor const x = from({1, 2, 3}, {3}, dtype::float64), w = from({0.5, -1, 2}, {3}, dtype::float64);
+  auto const f = vv::fuse([w](auto const& v) { return vv::exp(v * w); });
+  std::vector<double> const expected = elements(vv::exp(x * w));
+  std::vector<double> found[3];
+  std::vector<std::thread> all;
+  for (auto& r : found) all.emplace_back([&] { r = elements(f(x)); });
+  for (auto& t : all) t.join();
+  for (auto const& r : found)
+    for (std::size_t k = 0; k < 3; ++k) CHECK(r[k] == Approx(expected[k]).epsilon(1e-14));
+}
