@@ -213,3 +213,13 @@ TEST_CASE("fast_math: integers, comparisons and infinities are what they were", 
     CHECK(c[k] == static_cast<double>(n[k]));
   }
 }
+
+TEST_CASE("fast_math: compile(f, fast_math), with captured tensors", "[graph][fast_math]") {
+  tensor const w = values(5, vv::dims(7)), x = values(6, vv::dims(7));
+  auto const f = [&](auto const& v) { return vv::exp(v + w) / vv::exp(w) * (w - w + 1.0); };
+  auto const fast = vv::compile(f, vv::fast_math);
+  close(fast(x), f(x), 1e-13);
+  close(vv::fuse(f, vv::fast_math)(x), f(x), 1e-13);
+  close(fast(w), f(w), 1e-13);
+  CHECK(fast.versions() == 1);
+}

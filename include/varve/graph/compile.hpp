@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <concepts>
 #include <optional>
 #include <varve/core/spin_lock.hpp>
 #include <varve/graph/fuse_graph.hpp>
@@ -16,8 +17,10 @@ inline bool runs_plainly(tensor const& t) {
 inline bool same_kind(meta const& m, tensor const& t) { return m == meta_of(t) && m.number == t.is_number(); }
 } // namespace detail
 
+struct fast_math_t; // fast_math.hpp
+
 /// A function of tensors that is traced, planned and fused for each set of dtypes and sizes it is called with: see `compile`. Threads may share it; copies share what was made.
-template <class F>
+template <class F, class... How>
 class compiled_function {
 public:
   explicit compiled_function(F f) : f_(std::move(f)), made_(std::make_shared<cache>()) {}
@@ -106,7 +109,7 @@ private:
     list<int> written;
     G const pure = functionalize(g);
     G const whole = detail::writes_as_results(pure, written);
-    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(whole), std::move(written), std::move(results)});
+    auto v = std::make_shared<version const>(version{{meta_of(x)...}, std::move(captured), fuse(whole, How{}...), std::move(written), std::move(results)});
     detail::spin_lock::held const on(made_->lock);
     for (auto& old : made_->all)
       if (old->arguments == v->arguments && !fits(*old, x...)) { // what it captures has another shape now
@@ -129,6 +132,11 @@ template <class F>
 auto compile(F f) {
   return compiled_function<F>(std::move(f));
 }
+/// ... fused in another way: `compile(f, fast_math)`.
+template <class F, std::same_as<fast_math_t> How>
+auto compile(F f, How) {
+  return compiled_function<F, How>(std::move(f));
+}
 /// ... and makes the program for these arguments at once.
 template <class F, class... X>
   requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
@@ -139,19 +147,19 @@ auto compile(F f, X const&... x) {
 }
 
 /// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is captured; static values are refused.
-template <class F>
-class fused_with_captures : public compiled_function<F> {
+template <class F, class... How>
+class fused_with_captures : public compiled_function<F, How...> {
 public:
-  using compiled_function<F>::compiled_function;
+  using compiled_function<F, How...>::compiled_function;
 
   template <class... A>
   auto operator()(A const&... a) const {
-    if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
-    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
+    if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F, How...>::operator()(a...);
+    else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...)) return compiled_function<F, How...>::operator()(detail::viewed(a)...); // memory with `dyn` extents
     else static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass the values as arguments, or compile(f)");
   }
   template <class... R>
-  compiled_function<F> const& into(R&&...) const {
+  compiled_function<F, How...> const& into(R&&...) const {
     static_assert(never<R...>, "varve: fuse: the function must capture nothing to write its results into(...); pass the values as arguments, or take the results that calls return");
     return *this;
   }
@@ -169,6 +177,13 @@ template <class F, loop::execution How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {
   return fused_with_captures<F>(f);
+}
+
+/// ... `fuse(f, fast_math)`, likewise.
+template <class F, std::same_as<fast_math_t> How>
+  requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
+auto fuse(F const& f, How) {
+  return fused_with_captures<F, How>(f);
 }
 
 } // namespace varve

@@ -44,6 +44,7 @@ struct fast_math_t {};
 inline constexpr fast_math_t fast_math{};
 
 template <class F>
+  requires std::is_empty_v<F>
 constexpr fused<loop::relaxed<F>> fuse(F const&, fast_math_t) {
   return {};
 }
