@@ -10,18 +10,21 @@ struct block_operation {
   dtype computes, gives;
 };
 
+/// Whether a short innermost loop gives its place to the one that SIMD registers run along.
+constexpr bool turns_inwards(body const& b) { return b.vector >= 0 && b.vector < b.rank - 1 && b.extent[b.vector] > 4 * b.extent[b.rank - 1]; }
+
 /// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
 template <class Kernels>
 class block_planner {
 public:
-  /// Appends the tables of body `b` to `r`.
-  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r) {
-    block_planner first(p, b, kernels, r, most_elements);
+  /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where other nests take turns with it.
+  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r, index_t rows = -1) {
+    block_planner first(p, b, kernels, r, most_elements, rows);
     first.build();
     if (first.made.scratch <= most_bytes || first.made.block <= least_elements) return first.leave_tables();
     index_t room = most_elements; // as many elements as the first cache has room for
     while (room > least_elements && first.bytes_for(room) > most_bytes) room /= 2;
-    block_planner again(p, b, kernels, r, room);
+    block_planner again(p, b, kernels, r, room, rows);
     again.build();
     again.leave_tables();
   }
@@ -52,28 +55,29 @@ private:
   list<block_step> steps{}, kept{};
   list<block_sink> sinks{};
 
-  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room) : p(program_), b(body_), kernels(kernels_), r(r_) {
+  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room, index_t rows) : p(program_), b(body_), kernels(kernels_), r(r_) {
     made.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
-    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last])
-      for (int l = b.vector; l < last; ++l) std::swap(order[l], order[l + 1]);
+    if (turns_inwards(b))
+      for (int l = b.vector; l < b.rank - 1; ++l) std::swap(order[l], order[l + 1]);
     for (int l = 0; l < b.rank; ++l) made.extent[l] = b.extent[order[l]];
     if (b.rank == 0) made.rank = 1, made.extent[0] = 1;
-    index_t volume = 1;
-    for (int l = 0; l < made.rank; ++l) volume *= made.extent[l];
+    if (rows < 0) rows = made.extent[0];
+    index_t volume = rows;
+    for (int l = 1; l < made.rank; ++l) volume *= made.extent[l];
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
     while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
     made.chunk = made.inner ? room / made.inner : 1;
-    if (made.chunk > made.extent[made.tile]) made.chunk = made.extent[made.tile];
+    if (index_t const n = made.tile == 0 ? rows : made.extent[made.tile]; made.chunk > n) made.chunk = n;
     if (made.chunk < 1) made.chunk = 1;
     made.block = (made.chunk * made.inner + 15) / 16 * 16;
   }
 
   constexpr int access_of(int number) {
     access const& from = p.accesses[number];
-    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true, false};
+    a.own = from.buffer >= 0 && p.buffers[from.buffer].where == place::scratch;
     for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
     int l = made.rank - 1;
     index_t adjacent = 1;

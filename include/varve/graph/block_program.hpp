@@ -20,6 +20,8 @@ struct block_access {
   bool all;
   /// Every block sees the same elements.
   bool once;
+  /// The buffer holds only the rows that its group is at.
+  bool own;
 };
 
 /// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte` bytes in per element of a block.
@@ -63,6 +65,17 @@ struct block_body {
   int place_first, memory_count, place_count; // those in memory come first
   int step_first, step_count;
   int sink_first, sink_count;
+};
+
+/// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers with memory for so many rows
+/// are `slots[own_first .. + own_count)`.
+struct block_group {
+  int body_first, body_count;
+  int own_first, own_count;
+  index_t extent, rows;
+  index_t points;    // of the loops that threads may share, else 0
+  index_t own_bytes; // of its buffers
+  index_t scratch;   // bytes, with these in front
 };
 
 /// A call with loops of its own.
@@ -116,6 +129,7 @@ struct block_program {
   list<stage> stages;
   list<block_call> calls;
   list<block_body> bodies;
+  list<block_group> groups;
   list<block_access> accesses;
   list<block_place> places;
   list<block_step> steps;
@@ -140,6 +154,7 @@ struct block_view {
   stage const* stages;
   block_call const* calls;
   block_body const* bodies;
+  block_group const* groups;
   block_access const* accesses;
   block_place const* places;
   block_step const* steps;
