@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  static constexpr index_t most_elements = 512, least_elements = 64, most_bytes = 16384;
+  static constexpr index_t most_elements = 512, longer_row = 1024, least_elements = 64, most_bytes = 16384;
   static constexpr int few_constants = 8;
   /// One block of a value while it is not known where it will be.
   struct block_value {
@@ -40,6 +40,8 @@ private:
     bool constant;
     int last;      // step that uses it last, -1: none
     int place;
+    bool single;   // one element in memory, for the whole block
+    int spread;    // ... and the value that is a block of it, -1: nobody needed one
   };
   program const& p;
   body const& b;
@@ -65,6 +67,8 @@ private:
     if (rows < 0) rows = made.extent[0];
     index_t volume = rows;
     for (int l = 1; l < made.rank; ++l) volume *= made.extent[l];
+    if (room == most_elements)
+      if (index_t const n = made.extent[made.rank - 1]; n > room && n <= longer_row) room = (n + 15) / 16 * 16;
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
     while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
@@ -91,7 +95,7 @@ private:
     return static_cast<int>(accesses.size()) - 1;
   }
   constexpr int value(dtype t, int access = -1, bool lasts = false, bool constant = false) {
-    values.push_back({t, access, lasts, constant, -1, -1});
+    values.push_back({t, access, lasts, constant, -1, -1, false, -1});
     return static_cast<int>(values.size()) - 1;
   }
   constexpr dtype type(int v) const { return values[v].type; }
@@ -117,12 +121,43 @@ private:
     int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
     return call(kernels.arithmetic(op, t), t, a, d, e);
   }
-  constexpr int slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
-  constexpr int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+  constexpr int single_or_slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
+  constexpr int slot(int s) {
+    int const v = single_or_slot(s);
+    if (!values[v].single) return v;
+    if (values[v].spread < 0) {
+      int const block = filled(block_step::kind::copy, type(v), values[v].access);
+      values[v].spread = block;
+    }
+    return values[v].spread;
+  }
+  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
 
   constexpr int loaded(step const& s) {
     int const a = access_of(s.access);
-    return accesses[a].all ? value(s.type, a) : filled(block_step::kind::copy, s.type, a);
+    if (!accesses[a].all && accesses[a].period != 1) return filled(block_step::kind::copy, s.type, a);
+    int const v = value(s.type, a);
+    values[v].single = !accesses[a].all;
+    return v;
+  }
+  /// Sums, differences and products with a single element, for which there are kernels; else -1.
+  constexpr int with_single(step const& s) {
+    int const count = s.kind >= step_kind::fma ? 3 : 2;
+    bool const sum = s.kind == step_kind::add, difference = s.kind == step_kind::sub, product = s.kind == step_kind::mul, fused = s.kind == step_kind::fma || s.kind == step_kind::fnma;
+    if (!(sum || difference || product || fused) || s.count != count || (s.type != dtype::float32 && s.type != dtype::float64)) return -1;
+    int in[3]{-1, -1, -1}, single = 0;
+    for (int k = 0; k < count; ++k) {
+      in[k] = single_or_slot(s.in[k]);
+      if (type(in[k]) != s.type) return -1;
+    }
+    if (!difference && values[in[0]].single && !values[in[1]].single) std::swap(in[0], in[1]);
+    for (int k = difference ? 0 : 1; k < count; ++k)
+      if (values[in[k]].single) single |= 1 << k;
+    if (single == 0 || values[in[0]].single != (single == 1)) return -1;
+    if (difference && single == 3) return -1;
+    block_op const op = sum ? block_op::add : difference ? block_op::sub : product ? block_op::mul : s.kind == step_kind::fma ? block_op::fma : block_op::fnma;
+    int const kernel = kernels.arithmetic(op, s.type, single);
+    return fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]);
   }
   constexpr int filled(block_step::kind what, dtype t, int a) {
     bool const once = what == block_step::kind::copy && accesses[a].once;
@@ -146,6 +181,7 @@ private:
       for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
       return v;
     };
+    if (int const v = with_single(s); v >= 0) return v;
     switch (s.kind) {
     case step_kind::none: return s.access < 0 ? -1 : loaded(s);
     case step_kind::load:

@@ -96,12 +96,14 @@ struct block_function {
 /// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`.
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`. `single`: operands (bit by bit) of arithmetic that are one element for
+/// the whole block, such as the value of a row.
 struct kernel_key {
   enum class kind : unsigned char { op, arithmetic, convert } what;
   block_op arithmetic;
   dtype type, from;
   op_handle const* op;
+  int single;
 };
 /// Names how blocks of dtype `type` are folded into memory.
 struct fold_key {

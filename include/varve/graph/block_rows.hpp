@@ -2,26 +2,13 @@
 #pragma once
 #include <varve/graph/arena.hpp>
 #include <varve/graph/block_plan.hpp>
+#include <varve/graph/block_share.hpp>
 #include <varve/graph/threads.hpp>
 
 /// @file
 /// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go through all rows each time,
 /// and find nothing of them left in the first cache.
 namespace varve::loop {
-
-/// A buffer that lies apart for each row, `stride` elements each.
-struct row_buffer {
-  int buffer;
-  index_t stride;
-};
-/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of their outermost loops, which
-/// have `extent` rounds.
-struct row_group {
-  int first, last;
-  index_t extent, rows;
-  index_t own_bytes = 0;
-  list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
-};
 
 /// Whether the rounds of the outermost loop add to the same elements.
 constexpr bool folds_rows(program const& p, body const& b) {
@@ -180,14 +167,17 @@ private:
     }
     if (g.last == s) return g;
     (void)add_all(s, g.last, g.extent);
-    g.rows = cached / (row_bytes ? row_bytes : 1);
-    if (g.rows < least_rows) g.rows = least_rows;
-    if (g.rows > g.extent) g.rows = g.extent;
-    if (g.rows < 1) g.rows = 1;
+    g.row_bytes = row_bytes, g.least_rows = least_rows;
+    choose_rows(g);
     if (g.rows == g.extent) g.last = s; // all of it is in the cache
     for (use const& u : uses)
       if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena) g.own.push_back({u.buffer, u.stride});
     return g;
+  }
+  static constexpr void choose_rows(row_group& g) {
+    g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
+    if (g.rows < g.least_rows) g.rows = g.least_rows;
+    if (g.rows > g.extent) g.rows = g.extent;
   }
   /// Makes one round of the outermost loop of a nest one row.
   constexpr void split(body& b, index_t extent) {
@@ -224,9 +214,12 @@ private:
         if (st.kind == stage_kind::loops)
           if (body& b = p.bodies[st.number]; b.extent[0] != g.extent) split(b, g.extent);
       }
+      row_sharing(p, g).run();
+      choose_rows(g);
+      auto mine = [&](int k) { return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last); };
       list<row_buffer> own;
       for (row_buffer const& o : g.own)
-        if (lives[o.buffer].from >= g.first && lives[o.buffer].to <= g.last) {
+        if (mine(o.buffer)) {
           buffer& b = p.buffers[o.buffer];
           b.where = place::scratch, b.number = g.own_bytes, b.elements = o.stride * g.rows;
           g.own_bytes += (b.elements * itemsize(b.type) + 63) / 64 * 64;
