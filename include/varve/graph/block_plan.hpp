@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  static constexpr index_t most_elements = 512, longer_row = 1024, least_elements = 64, most_bytes = 16384;
+  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384;
   static constexpr int few_constants = 8;
   /// One block of a value while it is not known where it will be.
   struct block_value {
@@ -67,12 +67,13 @@ private:
     if (rows < 0) rows = made.extent[0];
     index_t volume = rows;
     for (int l = 1; l < made.rank; ++l) volume *= made.extent[l];
-    if (room == most_elements)
-      if (index_t const n = made.extent[made.rank - 1]; n > room && n <= longer_row) room = (n + 15) / 16 * 16;
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
-    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
-    made.chunk = made.inner ? room / made.inner : 1;
+    // Short rows are several to a block; of a longer one a block holds what belongs to the row as a single element.
+    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= (room < several_rows ? room : several_rows)) made.inner *= made.extent[made.tile--];
+    bool const one = made.tile > 0 && made.inner * made.extent[made.tile] <= room;
+    if (one) made.inner *= made.extent[made.tile--];
+    made.chunk = made.inner && !one ? room / made.inner : 1;
     if (index_t const n = made.tile == 0 ? rows : made.extent[made.tile]; made.chunk > n) made.chunk = n;
     if (made.chunk < 1) made.chunk = 1;
     made.block = (made.chunk * made.inner + 15) / 16 * 16;
@@ -88,7 +89,7 @@ private:
     for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l) adjacent *= made.extent[l];
     a.all = l < made.tile;
     bool repeats = true;
-    for (int k = made.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    for (int k = made.tile + (made.chunk == 1); k <= l; ++k) repeats = repeats && a.stride[k] == 0;
     a.period = a.all ? made.chunk * made.inner : repeats ? adjacent : 0;
     for (int k = 0; k <= made.tile; ++k) a.once = a.once && (a.stride[k] == 0 || made.extent[k] == 1);
     accesses.push_back(a);
@@ -234,7 +235,7 @@ private:
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
     allocate();
   }
-  constexpr index_t header() const { return (static_cast<index_t>(places.size() * sizeof(void*)) + 63) / 64 * 64; }
+  constexpr index_t header() const { return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size())); }
   constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});

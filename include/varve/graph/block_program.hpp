@@ -67,6 +67,9 @@ struct block_body {
   int sink_first, sink_count;
 };
 
+/// Bytes in front of the blocks: addresses of the places and of what sinks leave, and by how much those in memory move from block to block.
+constexpr index_t block_header(int places, int in_memory, int sinks) { return (static_cast<index_t>(sizeof(void*)) * (places + in_memory + 2 * sinks) + 63) / 64 * 64; }
+
 /// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers with memory for so many rows
 /// are `slots[own_first .. + own_count)`.
 struct block_group {

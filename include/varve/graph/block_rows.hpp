@@ -39,7 +39,7 @@ public:
 
 private:
   static constexpr int most_nests = 32, ahead = 4;
-  static constexpr index_t cached = 16384, most_bytes = 1 << 19, least_fold = 512;
+  static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
   /// How the nests use a buffer: are its rows apart, `stride` elements each?
   struct use {
     int buffer;
@@ -51,13 +51,13 @@ private:
   program& p;
   list<int> place_of, place_here; // of a buffer in `uses` and in `here`
   list<use> uses{}, here{};
-  index_t row_bytes = 0, least_rows = 1;
+  index_t row_bytes = 0, row_points = 1, least_rows = 1;
   bool shared = false; // whether threads share the rows
 
   constexpr void forget() {
     for (use const& u : uses) place_of[u.buffer] = -1;
     uses.clear();
-    row_bytes = 0, least_rows = 1;
+    row_bytes = 0, row_points = 1, least_rows = 1;
   }
   static constexpr index_t common(index_t a, index_t b) {
     index_t const few = a < b ? a : b;
@@ -124,6 +124,7 @@ private:
       shared = !folds;
     }
     row_bytes = bytes, least_rows = rows;
+    if (points > row_points) row_points = points;
     for (use const& u : here) keep(u);
     return sees ? verdict::together : verdict::beside;
   }
@@ -167,15 +168,15 @@ private:
     }
     if (g.last == s) return g;
     (void)add_all(s, g.last, g.extent);
-    g.row_bytes = row_bytes, g.least_rows = least_rows;
-    choose_rows(g);
-    if (g.rows == g.extent) g.last = s; // all of it is in the cache
+    g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
+    if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
     for (use const& u : uses)
       if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena) g.own.push_back({u.buffer, u.stride});
     return g;
   }
   static constexpr void choose_rows(row_group& g) {
     g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
+    if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole) g.rows -= g.rows % whole; // rows that fill a block
     if (g.rows < g.least_rows) g.rows = g.least_rows;
     if (g.rows > g.extent) g.rows = g.extent;
   }

@@ -32,8 +32,12 @@ public:
   block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
       : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first),
         sinks_end(sinks + b.sink_count), at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {
-    auto* const blocks = scratch + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
+    sink_at = at + b.place_count, moves = reinterpret_cast<index_t*>(sink_at + b.sink_count);
+    auto* const blocks = scratch + block_header(b.place_count, b.memory_count, b.sink_count);
     for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+    auto bytes = [&](int access) { return accesses[access].stride[b.tile] * b.chunk * accesses[access].itemsize; };
+    for (int k = 0; k < b.memory_count; ++k) moves[k] = bytes(places[k].access);
+    for (int k = 0; k < b.sink_count; ++k) moves[b.memory_count + k] = bytes(sinks[k].access);
   }
   /// Gives what will be folded into its neutral value, apart from memory for single rows.
   void clear_all() const {
@@ -55,7 +59,9 @@ private:
   block_access const* accesses;
   block_place const* places;
   block_sink const *sinks, *sinks_end;
-  std::byte** at; // the places in the present block
+  std::byte** at;      // the places in the present block
+  std::byte** sink_at; // ... and where it is left
+  index_t* moves;      // by how much both move from block to block, in bytes
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
   index_t begin, end; // of the outermost loop
   index_t chunk = 0;
@@ -104,9 +110,15 @@ private:
     if (b.inner == 0) return;
     for (int const t = b.tile;;) {
       index_t const n = last(t);
-      for (i[t] = t ? 0 : begin; i[t] < n; i[t] += b.chunk) {
+      i[t] = t ? 0 : begin;
+      for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
+      for (int k = 0; k < b.sink_count; ++k) sink_at[k] = address(accesses[sinks[k].access]);
+      while (i[t] < n) {
         chunk = n - i[t] < b.chunk ? n - i[t] : b.chunk;
         block();
+        if ((i[t] += b.chunk) >= n) break; // nothing points beyond what there is
+        for (int k = 0; k < b.memory_count; ++k) at[k] += moves[k];
+        for (int k = 0; k < b.sink_count; ++k) sink_at[k] += moves[b.memory_count + k];
       }
       int l = t - 1;
       for (; l >= 0 && ++i[l] == last(l); --l) i[l] = l ? 0 : begin;
@@ -117,7 +129,6 @@ private:
   index_t last(int l) const { return l ? b.extent[l] : end; }
   void block() {
     index_t const n = chunk * b.inner;
-    for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
     for (block_step const *s = v.steps + b.step_first, *const end = s + b.step_count; s != end; ++s) {
       if (s->what == block_step::kind::call) {
         void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
@@ -132,7 +143,7 @@ private:
         copy(accesses[s->access], at[s->out], n);
       }
     }
-    for (block_sink const* s = sinks; s != sinks_end; ++s) leave(*s, n);
+    for (int k = 0; k < b.sink_count; ++k) leave(sinks[k], sink_at[k], n);
     first = false;
   }
   /// Calls `f(first element in the block, address relative to the block's, elements)` for each row of the block.
@@ -180,10 +191,9 @@ private:
     });
   }
   /// Stores a block, or folds it into memory.
-  void leave(block_sink const& s, index_t n) const {
+  void leave(block_sink const& s, std::byte* to, index_t n) const {
     block_access const& a = accesses[s.access];
     std::byte const* const x = at[s.from];
-    std::byte* const to = address(a);
     index_t const step = a.stride[b.rank - 1];
     if (s.kind == sink_kind::store) {
       if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));

@@ -15,7 +15,7 @@ struct row_buffer {
 struct row_group {
   int first, last;
   index_t extent, rows;
-  index_t row_bytes = 0, least_rows = 1; // of all buffers; what sums over rows ask for
+  index_t row_bytes = 0, row_points = 1, least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
   index_t own_bytes = 0;
   list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
 };
