@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
 #include <varve/varve.hpp>
 
-#include <cmath>
-#include <cstring>
-#include <string>
 #include <varve_test.hpp>
-#include <vector>
 
 namespace vv = varve;
 using vv::array, vv::boxed_args, vv::dims, vv::dtype, vv::index_t, vv::spec, vv::tensor;
@@ -201,6 +203,32 @@ TEST_CASE("rows: dtypes of their own, integers to the bit", "[fuse][graph][rows]
   ran const m = run(mixed, f, d, k);
   CHECK(m.apart < 1e-5);
   CHECK(m.groups > 0);
+}
+
+TEST_CASE("rows: the value of a row is an operand of one element", "[fuse][graph][rows]") {
+  for (dtype const type : {dtype::float32, dtype::float64})
+    for (index_t columns : {300, 517, 1031}) { // whole vectors, and what is left
+      tensor const x = waves({40, columns}, 0.1, type), y = waves({40, columns}, 0.7, type), r = waves({40, 1}, 0.3, type), q = waves({40, 1}, 0.5, type);
+      std::set<std::pair<int, int>> kernels;
+      auto agrees = [&](auto const& f) {
+        vv::graph const g = vv::make_fx(f)(x, y, r, q);
+        auto const fused = vv::fuse(g);
+        for (auto const& k : fused.program().keys.kernels)
+          if (k.single) kernels.insert({static_cast<int>(k.arithmetic), k.single});
+        CHECK(apart(fused(boxed_args(x, y, r, q)), vv::interpret(g, boxed_args(x, y, r, q))) < (type == dtype::float64 ? 1e-15 : 1e-6));
+      };
+      INFO(columns);
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const& d) { return std::tuple(a + c, c + b, a - c, c - b, a * c, d * b, c - d, vv::tanh(c) * a - c); });
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return a * c + b; });
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return c * a + b; });
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return a * b + c; });
+      agrees([](tensor const& a, tensor const&, tensor const& c, tensor const& d) { return a * c + d; });
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return b - a * c; });
+      agrees([](tensor const& a, tensor const& b, tensor const& c, tensor const&) { return c - a * b; });
+      agrees([](tensor const& a, tensor const&, tensor const& c, tensor const& d) { return d - c * a; });
+      agrees([](tensor const& a, tensor const&, tensor const& c, tensor const& d) { return c * d + a; });
+      CHECK(kernels.size() == 10);
+    }
 }
 
 TEST_CASE("rows: not a number, infinities, and rows of them", "[fuse][graph][rows]") {

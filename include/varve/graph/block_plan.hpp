@@ -126,10 +126,7 @@ private:
   constexpr int slot(int s) {
     int const v = single_or_slot(s);
     if (!values[v].single) return v;
-    if (values[v].spread < 0) {
-      int const block = filled(block_step::kind::copy, type(v), values[v].access);
-      values[v].spread = block;
-    }
+    if (values[v].spread < 0) values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
     return values[v].spread;
   }
   constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }

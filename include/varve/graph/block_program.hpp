@@ -73,6 +73,7 @@ constexpr index_t block_header(int places, int in_memory, int sinks) { return (s
 /// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers with memory for so many rows
 /// are `slots[own_first .. + own_count)`.
 struct block_group {
+  static constexpr int most = 32; // nests
   int body_first, body_count;
   int own_first, own_count;
   index_t extent, rows;

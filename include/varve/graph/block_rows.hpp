@@ -38,7 +38,8 @@ public:
   }
 
 private:
-  static constexpr int most_nests = 32, ahead = 4;
+  static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
+  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that a sum over rows takes at a time.
   static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
   /// How the nests use a buffer: are its rows apart, `stride` elements each?
   struct use {
@@ -152,7 +153,7 @@ private:
     index_t extent = p.bodies[p.stages[s].number].extent[0];
     if (p.bodies[p.stages[s].number].rank == 0 || extent < 2 || add_all(s, s, extent) == verdict::apart) return g;
     int nests = 1, strangers = 0;
-    for (int t = s + 1; t < static_cast<int>(p.stages.size()) && strangers <= ahead && nests < most_nests; ++t) {
+    for (int t = s + 1; t < static_cast<int>(p.stages.size()) && strangers <= ahead && nests < block_group::most; ++t) {
       stage const& st = p.stages[t];
       index_t e = extent;
       if (st.kind == stage_kind::loops) {
