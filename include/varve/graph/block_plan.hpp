@@ -19,19 +19,18 @@ class block_planner {
 public:
   /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where other nests take turns with it.
   static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r, index_t rows = -1) {
-    block_planner first(p, b, kernels, r, most_elements, rows);
+    index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
+    block_planner first(p, b, kernels, r, room, rows);
     first.build();
-    if (first.made.scratch <= most_bytes || first.made.block <= least_elements) return first.leave_tables();
-    index_t room = most_elements; // as many elements as the first cache has room for
-    while (room > least_elements && first.bytes_for(room) > most_bytes) room /= 2;
+    if (first.is_near(first.made.block) || first.made.block <= least_elements) return first.leave_tables();
+    while (room > least_elements && !first.is_near(room)) room /= 2;
     block_planner again(p, b, kernels, r, room, rows);
     again.build();
     again.leave_tables();
   }
 
 private:
-  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384;
-  static constexpr int few_constants = 8;
+  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384, few_constants = 8;
   /// One block of a value while it is not known where it will be.
   struct block_value {
     dtype type;
@@ -49,7 +48,7 @@ private:
   block_program& r;
   block_body made{};
   int order[max_rank]{};
-  index_t slot_bytes = 0;
+  index_t slot_bytes = 0, memory_bytes = 0;
   list<int> fixed{}, now{};
   list<block_access> accesses{};
   list<block_value> values{};
@@ -234,6 +233,8 @@ private:
   }
   constexpr index_t header() const { return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size())); }
   constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
+  /// Do blocks of this length stay in the first cache? Long ones with what is read and written.
+  constexpr bool is_near(index_t elements) const { return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <= most_bytes; }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});
     slot_bytes += itemsize(t);
@@ -256,7 +257,7 @@ private:
     for (block_value& v : values)
       if (v.access >= 0 && v.last >= 0) {
         v.place = static_cast<int>(places.size());
-        places.push_back({v.access, 0});
+        places.push_back({v.access, 0}), memory_bytes += itemsize(v.type);
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};
