@@ -3927,8 +3927,12 @@ VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   F const f{};
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
     for (std::size_t i = 0; i < n; i += lanes<In>) {
-      std::size_t const left = n - i < lanes<In> ? n - i : lanes<In>;
-      kernel::store_first<In>(out + i, left, batch<In>(f(kernel::load_first(in + i, left)...)));
+      std::size_t const left = n - i;
+      bool const whole = left >= lanes<In>; // masks cost even when they are full
+      batch<In> const r(f((whole ? kernel::load(in + i) : kernel::load_first(in + i, left))...));
+      if (whole) [[likely]]
+        kernel::store(out + i, r);
+      else kernel::store_first<In>(out + i, left, r);
     }
   else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
@@ -17650,10 +17654,11 @@ struct block {
 };
 
 /// One unit of execution.
-enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan, rows };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
 /// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
+/// `rows`: group `number` of a `block_program`.
 struct stage {
   stage_kind kind;
   int number;
@@ -17757,6 +17762,8 @@ struct block_access {
   bool all;
   /// Every block sees the same elements.
   bool once;
+  /// The buffer holds only the rows that its group is at.
+  bool own;
 };
 
 /// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte` bytes in per element of a block.
@@ -17802,6 +17809,21 @@ struct block_body {
   int sink_first, sink_count;
 };
 
+/// Bytes in front of the blocks: addresses of the places and of what sinks leave, and by how much those in memory move from block to block.
+constexpr index_t block_header(int places, int in_memory, int sinks) { return (static_cast<index_t>(sizeof(void*)) * (places + in_memory + 2 * sinks) + 63) / 64 * 64; }
+
+/// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers with memory for so many rows
+/// are `slots[own_first .. + own_count)`.
+struct block_group {
+  static constexpr int most = 32; // nests
+  int body_first, body_count;
+  int own_first, own_count;
+  index_t extent, rows;
+  index_t points;    // of the loops that threads may share, else 0
+  index_t own_bytes; // of its buffers
+  index_t scratch;   // bytes, with these in front
+};
+
 /// A call with loops of its own.
 struct block_call {
   call_info info;
@@ -17820,12 +17842,14 @@ struct block_function {
 /// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`.
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`. `single`: operands (bit by bit) of arithmetic that are one element for
+/// the whole block, such as the value of a row.
 struct kernel_key {
   enum class kind : unsigned char { op, arithmetic, convert } what;
   block_op arithmetic;
   dtype type, from;
   op_handle const* op;
+  int single;
 };
 /// Names how blocks of dtype `type` are folded into memory.
 struct fold_key {
@@ -17853,6 +17877,7 @@ struct block_program {
   list<stage> stages;
   list<block_call> calls;
   list<block_body> bodies;
+  list<block_group> groups;
   list<block_access> accesses;
   list<block_place> places;
   list<block_step> steps;
@@ -17877,6 +17902,7 @@ struct block_view {
   stage const* stages;
   block_call const* calls;
   block_body const* bodies;
+  block_group const* groups;
   block_access const* accesses;
   block_place const* places;
   block_step const* steps;
@@ -17899,25 +17925,27 @@ struct block_operation {
   dtype computes, gives;
 };
 
+/// Whether a short innermost loop gives its place to the one that SIMD registers run along.
+constexpr bool turns_inwards(body const& b) { return b.vector >= 0 && b.vector < b.rank - 1 && b.extent[b.vector] > 4 * b.extent[b.rank - 1]; }
+
 /// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
 template <class Kernels>
 class block_planner {
 public:
-  /// Appends the tables of body `b` to `r`.
-  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r) {
-    block_planner first(p, b, kernels, r, most_elements);
+  /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where other nests take turns with it.
+  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r, index_t rows = -1) {
+    index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
+    block_planner first(p, b, kernels, r, room, rows);
     first.build();
-    if (first.made.scratch <= most_bytes || first.made.block <= least_elements) return first.leave_tables();
-    index_t room = most_elements; // as many elements as the first cache has room for
-    while (room > least_elements && first.bytes_for(room) > most_bytes) room /= 2;
-    block_planner again(p, b, kernels, r, room);
+    if (first.is_near(first.made.block) || first.made.block <= least_elements) return first.leave_tables();
+    while (room > least_elements && !first.is_near(room)) room /= 2;
+    block_planner again(p, b, kernels, r, room, rows);
     again.build();
     again.leave_tables();
   }
 
 private:
-  static constexpr index_t most_elements = 512, least_elements = 64, most_bytes = 16384;
-  static constexpr int few_constants = 8;
+  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384, few_constants = 8;
   /// One block of a value while it is not known where it will be.
   struct block_value {
     dtype type;
@@ -17926,6 +17954,8 @@ private:
     bool constant;
     int last;      // step that uses it last, -1: none
     int place;
+    bool single;   // one element in memory, for the whole block
+    int spread;    // ... and the value that is a block of it, -1: nobody needed one
   };
   program const& p;
   body const& b;
@@ -17933,7 +17963,7 @@ private:
   block_program& r;
   block_body made{};
   int order[max_rank]{};
-  index_t slot_bytes = 0;
+  index_t slot_bytes = 0, memory_bytes = 0;
   list<int> fixed{}, now{};
   list<block_access> accesses{};
   list<block_value> values{};
@@ -17941,42 +17971,46 @@ private:
   list<block_step> steps{}, kept{};
   list<block_sink> sinks{};
 
-  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room) : p(program_), b(body_), kernels(kernels_), r(r_) {
+  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room, index_t rows) : p(program_), b(body_), kernels(kernels_), r(r_) {
     made.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
-    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last])
-      for (int l = b.vector; l < last; ++l) std::swap(order[l], order[l + 1]);
+    if (turns_inwards(b))
+      for (int l = b.vector; l < b.rank - 1; ++l) std::swap(order[l], order[l + 1]);
     for (int l = 0; l < b.rank; ++l) made.extent[l] = b.extent[order[l]];
     if (b.rank == 0) made.rank = 1, made.extent[0] = 1;
-    index_t volume = 1;
-    for (int l = 0; l < made.rank; ++l) volume *= made.extent[l];
+    if (rows < 0) rows = made.extent[0];
+    index_t volume = rows;
+    for (int l = 1; l < made.rank; ++l) volume *= made.extent[l];
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
-    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
-    made.chunk = made.inner ? room / made.inner : 1;
-    if (made.chunk > made.extent[made.tile]) made.chunk = made.extent[made.tile];
+    // Short rows are several to a block; of a longer one a block holds what belongs to the row as a single element.
+    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= (room < several_rows ? room : several_rows)) made.inner *= made.extent[made.tile--];
+    bool const one = made.tile > 0 && made.inner * made.extent[made.tile] <= room;
+    if (one) made.inner *= made.extent[made.tile--];
+    made.chunk = made.inner && !one ? room / made.inner : 1;
+    if (index_t const n = made.tile == 0 ? rows : made.extent[made.tile]; made.chunk > n) made.chunk = n;
     if (made.chunk < 1) made.chunk = 1;
     made.block = (made.chunk * made.inner + 15) / 16 * 16;
   }
 
   constexpr int access_of(int number) {
     access const& from = p.accesses[number];
-    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true, false};
+    a.own = from.buffer >= 0 && p.buffers[from.buffer].where == place::scratch;
     for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
     int l = made.rank - 1;
     index_t adjacent = 1;
     for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l) adjacent *= made.extent[l];
     a.all = l < made.tile;
     bool repeats = true;
-    for (int k = made.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    for (int k = made.tile + (made.chunk == 1); k <= l; ++k) repeats = repeats && a.stride[k] == 0;
     a.period = a.all ? made.chunk * made.inner : repeats ? adjacent : 0;
     for (int k = 0; k <= made.tile; ++k) a.once = a.once && (a.stride[k] == 0 || made.extent[k] == 1);
     accesses.push_back(a);
     return static_cast<int>(accesses.size()) - 1;
   }
   constexpr int value(dtype t, int access = -1, bool lasts = false, bool constant = false) {
-    values.push_back({t, access, lasts, constant, -1, -1});
+    values.push_back({t, access, lasts, constant, -1, -1, false, -1});
     return static_cast<int>(values.size()) - 1;
   }
   constexpr dtype type(int v) const { return values[v].type; }
@@ -18002,12 +18036,40 @@ private:
     int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
     return call(kernels.arithmetic(op, t), t, a, d, e);
   }
-  constexpr int slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
-  constexpr int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+  constexpr int single_or_slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
+  constexpr int slot(int s) {
+    int const v = single_or_slot(s);
+    if (!values[v].single) return v;
+    if (values[v].spread < 0) values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
+    return values[v].spread;
+  }
+  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
 
   constexpr int loaded(step const& s) {
     int const a = access_of(s.access);
-    return accesses[a].all ? value(s.type, a) : filled(block_step::kind::copy, s.type, a);
+    if (!accesses[a].all && accesses[a].period != 1) return filled(block_step::kind::copy, s.type, a);
+    int const v = value(s.type, a);
+    values[v].single = !accesses[a].all;
+    return v;
+  }
+  /// Sums, differences and products with a single element, for which there are kernels; else -1.
+  constexpr int with_single(step const& s) {
+    int const count = s.kind >= step_kind::fma ? 3 : 2;
+    bool const sum = s.kind == step_kind::add, difference = s.kind == step_kind::sub, product = s.kind == step_kind::mul, fused = s.kind == step_kind::fma || s.kind == step_kind::fnma;
+    if (!(sum || difference || product || fused) || s.count != count || (s.type != dtype::float32 && s.type != dtype::float64)) return -1;
+    int in[3]{-1, -1, -1}, single = 0;
+    for (int k = 0; k < count; ++k) {
+      in[k] = single_or_slot(s.in[k]);
+      if (type(in[k]) != s.type) return -1;
+    }
+    if (!difference && values[in[0]].single && !values[in[1]].single) std::swap(in[0], in[1]);
+    for (int k = difference ? 0 : 1; k < count; ++k)
+      if (values[in[k]].single) single |= 1 << k;
+    if (single == 0 || values[in[0]].single != (single == 1)) return -1;
+    if (difference && single == 3) return -1;
+    block_op const op = sum ? block_op::add : difference ? block_op::sub : product ? block_op::mul : s.kind == step_kind::fma ? block_op::fma : block_op::fnma;
+    int const kernel = kernels.arithmetic(op, s.type, single);
+    return fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]);
   }
   constexpr int filled(block_step::kind what, dtype t, int a) {
     bool const once = what == block_step::kind::copy && accesses[a].once;
@@ -18031,6 +18093,7 @@ private:
       for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
       return v;
     };
+    if (int const v = with_single(s); v >= 0) return v;
     switch (s.kind) {
     case step_kind::none: return s.access < 0 ? -1 : loaded(s);
     case step_kind::load:
@@ -18083,8 +18146,10 @@ private:
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
     allocate();
   }
-  constexpr index_t header() const { return (static_cast<index_t>(places.size() * sizeof(void*)) + 63) / 64 * 64; }
+  constexpr index_t header() const { return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size())); }
   constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
+  /// Do blocks of this length stay in the first cache? Long ones with what is read and written.
+  constexpr bool is_near(index_t elements) const { return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <= most_bytes; }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});
     slot_bytes += itemsize(t);
@@ -18107,7 +18172,7 @@ private:
     for (block_value& v : values)
       if (v.access >= 0 && v.last >= 0) {
         v.place = static_cast<int>(places.size());
-        places.push_back({v.access, 0});
+        places.push_back({v.access, 0}), memory_bytes += itemsize(v.type);
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};
@@ -18157,8 +18222,8 @@ struct life {
   int from = -1, to = -1;
   index_t begin = 0, end = 0;
 };
-/// When the buffers of a program live.
-constexpr list<life> lifetimes(program const& p) {
+/// When the buffers of a program live. `when`: number of each stage, where several count as one.
+constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
   list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
     if (b < 0) return;
@@ -18168,7 +18233,7 @@ constexpr list<life> lifetimes(program const& p) {
   };
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage const& st = p.stages[s];
-    int const now = static_cast<int>(s);
+    int const now = when.empty() ? static_cast<int>(s) : when[s];
     touch(st.out, now);
     if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
@@ -18192,9 +18257,9 @@ constexpr list<life> lifetimes(program const& p) {
   return lives;
 }
 
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
-constexpr void place_in_arena(program& p) {
-  list<life> lives = lifetimes(p);
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages (`when`, see there), do not meet.
+constexpr void place_in_arena(program& p, list<int> const& when = {}) {
+  list<life> lives = lifetimes(p, when);
   p.workspace = 0;
   list<int> placed; // by address: the lowest gap is found in one pass
   placed.reserve(p.buffers.size());
@@ -18227,6 +18292,568 @@ constexpr void place_in_arena(program& p) {
     before = static_cast<int>(k), place_of_before = at, unit_before = unit;
   }
 }
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_share.hpp
+namespace varve::loop {
+
+/// A buffer that lies apart for each row, `stride` elements each.
+struct row_buffer {
+  int buffer;
+  index_t stride;
+};
+/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of their outermost loops, which have `extent` rounds.
+struct row_group {
+  int first, last;
+  index_t extent, rows;
+  index_t row_bytes = 0, row_points = 1, least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
+  index_t own_bytes = 0;
+  list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
+};
+
+/// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a row, where the others find it. A plan for loops over registers computes cheap
+/// values anew, since it would have to go through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than `most_steps` steps: work is quadratic.
+class row_sharing {
+public:
+  constexpr row_sharing(program& program_, row_group& group_) : p(program_), g(group_) {}
+  constexpr void run() {
+    int steps = 0;
+    for (int s = g.first; s <= g.last; ++s)
+      if (p.stages[s].kind == stage_kind::loops) steps += p.bodies[p.stages[s].number].step_count;
+    if (steps > most_steps) return;
+    for (int s = g.first; s <= g.last; ++s)
+      if (p.stages[s].kind == stage_kind::loops) nest(p.stages[s].number);
+  }
+
+private:
+  static constexpr int most_steps = 256;
+  static constexpr index_t most_bytes = 1 << 19;
+  /// A value: equal ones have equal keys.
+  struct key {
+    step_kind kind;
+    dtype type, from;
+    op_handle const* op;
+    std::uint64_t value;
+    access at;
+    int loops; // the first nest with the same loops
+    int count;
+    int in[4];
+    // where it was met first, and the access of the row it is kept in
+    int body, slot, row;
+  };
+  program& p;
+  row_group& g;
+  list<key> keys{};
+  list<int> seen{}; // bodies
+
+  constexpr int loops_of(int number) {
+    body const& b = p.bodies[number];
+    for (int o : seen) {
+      body const& other = p.bodies[o];
+      bool same = other.rank == b.rank;
+      for (int l = 0; l < b.rank && same; ++l) same = other.extent[l] == b.extent[l];
+      if (same) return o;
+    }
+    return number;
+  }
+  static constexpr bool equal(key const& a, key const& b) {
+    bool same = a.kind == b.kind && a.type == b.type && a.from == b.from && a.op == b.op && a.value == b.value && a.loops == b.loops && a.count == b.count && a.at.buffer == b.at.buffer && a.at.offset == b.at.offset;
+    for (int l = 0; l < max_rank && same; ++l) same = a.at.stride[l] == b.at.stride[l];
+    for (int k = 0; k < a.count && same; ++k) same = a.in[k] == b.in[k];
+    return same;
+  }
+  static constexpr bool computes(step const& s) { return is_floating(s.type) && s.kind >= step_kind::op && s.kind != step_kind::convert && s.kind <= step_kind::fnma; }
+  /// The number of a value.
+  constexpr int number(step const& s, int body, int loops, int slot, list<int> const& now, list<int> const& fixed) {
+    key k{s.kind, s.type, s.from, s.op, std::bit_cast<std::uint64_t>(s.value), s.access >= 0 ? p.accesses[s.access] : blank_access, loops, s.count, {-1, -1, -1, -1}, body, slot, -1};
+    if ((s.kind == step_kind::records || s.kind == step_kind::none) && s.access >= 0) k.kind = step_kind::load;
+    if (k.kind == step_kind::load) k.from = k.type, k.op = nullptr, k.value = 0;
+    bool comparable = s.count <= 4 && k.kind != step_kind::none;
+    for (int q = 0; q < s.count && comparable; ++q) {
+      int const in = q < 3 ? s.in[q] : p.slots[s.args + q];
+      k.in[q] = in >= 0 ? now[in] : fixed[~in];
+    }
+    if (comparable)
+      for (key const& o : keys)
+        if (equal(o, k)) return static_cast<int>(&o - keys.data());
+    if (!comparable) k.loops = -1 - static_cast<int>(keys.size()); // like no other
+    keys.push_back(k);
+    return static_cast<int>(keys.size()) - 1;
+  }
+  /// The access of the row in which a value is kept.
+  constexpr int row_of(key& k) {
+    if (k.row >= 0) return k.row;
+    body& b = p.bodies[k.body];
+    access a = blank_access;
+    index_t elements = 1;
+    for (int l = b.rank - 1; l >= 0; --l) a.stride[l] = elements, elements *= b.extent[l];
+    index_t const bytes = a.stride[0] * itemsize(k.type);
+    if (g.row_bytes + bytes > most_bytes) return -1;
+    g.row_bytes += bytes;
+    a.buffer = static_cast<int>(p.buffers.size());
+    p.buffers.push_back({place::arena, k.type, 0, elements, -1});
+    g.own.push_back({a.buffer, a.stride[0]});
+    k.row = static_cast<int>(p.accesses.size());
+    p.accesses.push_back(a);
+    int const first = static_cast<int>(p.sinks.size());
+    for (int s = 0; s < b.sink_count; ++s) {
+      sink const old = p.sinks[b.sink_first + s];
+      p.sinks.push_back(old);
+    }
+    sink s = blank_sink;
+    s.a = k.slot, s.access = k.row;
+    p.sinks.push_back(s);
+    b.sink_first = first, ++b.sink_count;
+    return k.row;
+  }
+  constexpr void nest(int number_of_body) {
+    body const b = p.bodies[number_of_body];
+    int const loops = loops_of(number_of_body);
+    seen.push_back(number_of_body);
+    list<int> now, fixed, none;
+    for (int k = 0; k < b.fixed_count; ++k) fixed.push_back(number(p.steps[b.fixed_first + k], number_of_body, loops, ~k, none, fixed));
+    for (int k = 0; k < b.step_count; ++k) now.push_back(number(p.steps[b.step_first + k], number_of_body, loops, k, now, fixed));
+    list<char> wanted(now.size(), 0);
+    auto want = [&](int slot) {
+      if (slot >= 0) wanted[slot] = 1;
+    };
+    for (int k = 0; k < b.sink_count; ++k) {
+      sink const& s = p.sinks[b.sink_first + k];
+      want(s.a);
+      if (s.product) want(s.b);
+    }
+    for (int k = b.step_count - 1; k >= 0; --k) {
+      step& s = p.steps[b.step_first + k];
+      if (!wanted[k]) continue;
+      key& v = keys[now[k]];
+      if (v.body != number_of_body && v.slot >= 0 && computes(s))
+        if (int const row = row_of(v); row >= 0) {
+          s.kind = step_kind::load, s.access = row, s.count = 0;
+          continue;
+        }
+      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.slots[s.args + q]);
+    }
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/size.hpp
+/// @file
+/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
+/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
+namespace varve::loop {
+
+/// Most symbols that one function may have.
+inline constexpr int max_symbols = 6;
+/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
+/// same order, so that estimates which count registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with a constant of less
+/// than two millions is no other such expression in both plans (the determinant of each pair, divided by the 16 that all differences share, is more than twice that).
+inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66239, 72431, 79087, 85439, 92639, 100847}};
+
+/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list; and another one, `plus`, may be added.
+struct size_term {
+  index_t constant;
+  int symbol;
+  index_t scale;
+  int inner; // before this one; -1: `scale`
+  int plus;  // before this one; -1: nothing
+  friend constexpr bool operator==(size_term const& a, size_term const& b) {
+    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner && a.plus == b.plus;
+  }
+};
+
+/// In a finished plan: the number that stands for expression `k`. No other number is as large.
+constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
+constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
+constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
+
+/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
+struct size_reader {
+  list<size_term> terms{};
+  int symbols;
+  bool failed = false; // a pair was no expression of the symbols
+
+  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
+    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1, -1});
+  }
+  /// The number itself when both are equal, otherwise one that `is_run_time`.
+  constexpr index_t read(index_t first, index_t second) {
+    if (first == second && !is_run_time(first)) return first;
+    index_t const found = expression(first, second, 0);
+    failed = failed || found == none;
+    return found;
+  }
+  constexpr void read(dims& first, dims const& second) {
+    failed = failed || first.n != second.n;
+    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
+  }
+
+private:
+  static constexpr index_t none = -1;
+  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and beside two symbols.
+  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21, moderate_constant = index_t{1} << 16, small_constant = 512;
+
+  constexpr index_t expression(index_t a, index_t b, int depth) {
+    if (a == b || depth > 4) return none;
+    index_t const most = symbols > 2 ? moderate_constant : symbols > 1 ? great_constant : greatest_constant;
+    index_t found = one(a, b, depth, 0); // products first, then the smallest constants
+    if (found == none) found = one(a, b, depth, small_constant);
+    for (bool const differences : {false, true})
+      for (int s = 0; s < symbols && found == none; ++s)
+        for (int t = s + 1; t < symbols && found == none; ++t) found = sum(a, b, s, t, differences);
+    return found == none ? one(a, b, depth, most) : found;
+  }
+  /// `r + s (...)` with a constant of at most `most`, if it is.
+  constexpr index_t one(index_t a, index_t b, int depth, index_t most) {
+    for (int s = 0; s < symbols; ++s) {
+      index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
+      if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
+      index_t const x = (a - r) / p, y = (b - r) / q;
+      if (x == y) return kept({r, s, x, -1, -1});
+      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner), -1});
+    }
+    return none;
+  }
+  /// `c + x s + y t`, if it is.
+  constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
+    constexpr index_t most = index_t{1} << 40;
+    if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
+    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16, n = (b - a) / 16; // x d + y e = n
+    index_t x = n % e * (inverse(d, e) % e) % e;
+    index_t y = (n - x * d) / e;
+    index_t const step = e * p - d * q; // of the constant, from one solution to the next
+    index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
+    x += k * e, y -= k * d;
+    index_t const r = a - x * p - y * q;
+    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant || y > great_constant || y < -great_constant) return none;
+    if (!differences && (x < 0 || y < 0)) return none;
+    return kept({r, s, x, -1, term_of(kept({0, t, y, -1, -1}))});
+  }
+  /// Of `x` modulo `m`, which share no factor.
+  static constexpr index_t inverse(index_t x, index_t m) {
+    index_t r = m, next = x % m, u = 0, v = 1;
+    while (next != 0) {
+      index_t const k = r / next, rest = r - k * next, w = u - k * v;
+      r = next, next = rest, u = v, v = w;
+    }
+    return (u % m + m) % m;
+  }
+  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
+  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
+    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
+    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
+    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
+      if (e % 2) inverse = inverse * base % q;
+    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
+    return 2 * r > p * q ? r - p * q : r;
+  }
+  constexpr index_t kept(size_term const& t) {
+    for (std::size_t k = 0; k < terms.size(); ++k)
+      if (terms[k] == t) return run_time_size(static_cast<int>(k));
+    terms.push_back(t);
+    return run_time_size(static_cast<int>(terms.size()) - 1);
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/threads.hpp
+#if VARVE_USE_OPENMP
+#ifndef _OPENMP
+#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
+#endif
+#include <omp.h>
+#endif
+
+/// @file
+/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this file is left in a program.
+namespace varve::loop {
+
+/// Whether threads share loops.
+inline constexpr bool threaded = VARVE_USE_OPENMP;
+/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
+inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
+
+/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are depends on the sizes alone, and so does what the parts sum up.
+struct loop_parts {
+  static constexpr int most = 64;
+  index_t extent, unit, units;
+  int count;
+  constexpr loop_parts(index_t extent_, index_t unit_, index_t points) : extent(extent_), unit(unit_), units(extent / unit), count(1) {
+    if (points < shared_points) return;
+    index_t n = points / part_points < most ? points / part_points : most;
+    if (units < n) n = units;
+    if (n > 1) count = static_cast<int>(n);
+  }
+  /// Where part `k` begins, and the one before it ends.
+  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
+};
+
+/// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of its own behind, or all add to numbers in registers.
+template <class P>
+constexpr bool can_share(body const& b) {
+  index_t points = b.rank > 0 && b.sink_count <= 32 ? 1 : 0;
+  for (int l = 0; l < b.rank; ++l) points *= is_run_time(b.extent[l]) ? shared_points : b.extent[l];
+  for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+    sink const& s = P::value.sinks[k];
+    if (P::value.accesses[s.access].stride[0] == 0 && (s.kind == sink_kind::store || s.level != 0)) return false;
+  }
+  return points >= shared_points;
+}
+
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the calling one. `f` must not throw.
+template <class F>
+VARVE_INLINE void for_each_part(int parts, F const& f) {
+#if VARVE_USE_OPENMP
+#pragma omp parallel for schedule(static) if (parts > 1)
+#endif
+  for (int k = 0; k < parts; ++k) f(k);
+}
+/// The threads that parts may run on at the same time.
+inline int most_threads() {
+#if VARVE_USE_OPENMP
+  return omp_in_parallel() ? 1 : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_rows.hpp
+/// @file
+/// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go through all rows each time,
+/// and find nothing of them left in the first cache.
+namespace varve::loop {
+
+/// Whether the rounds of the outermost loop add to the same elements.
+constexpr bool folds_rows(program const& p, body const& b) {
+  for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+    if (p.sinks[k].kind != sink_kind::store && p.accesses[p.sinks[k].access].stride[0] == 0) return true;
+  return false;
+}
+
+/// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for each row: then a nest needs
+/// of the others only what they did in this row. Work is linear in the steps.
+class row_planner {
+public:
+  constexpr explicit row_planner(program& program_) : p(program_) { place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1); }
+
+  /// The groups, in order. In the program the loops of their nests begin with that over rows, what is filled is filled before, and the memory of a
+  /// buffer is kept while its group runs.
+  constexpr list<row_group> run() {
+    list<row_group> groups;
+    int const count = static_cast<int>(p.stages.size());
+    for (int s = 0; s < count;) {
+      row_group g = longest(s);
+      s = g.last + 1;
+      if (g.last > g.first) groups.push_back(static_cast<row_group&&>(g));
+    }
+    if (!groups.empty()) settle(groups);
+    return groups;
+  }
+
+private:
+  static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
+  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that a sum over rows takes at a time.
+  static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
+  /// How the nests use a buffer: are its rows apart, `stride` elements each?
+  struct use {
+    int buffer;
+    bool written, by_rows;
+    index_t stride;
+    bool filled, seen; // before the nests; by one of them
+  };
+  enum class verdict { apart, beside, together };
+  program& p;
+  list<int> place_of, place_here; // of a buffer in `uses` and in `here`
+  list<use> uses{}, here{};
+  index_t row_bytes = 0, row_points = 1, least_rows = 1;
+  bool shared = false; // whether threads share the rows
+
+  constexpr void forget() {
+    for (use const& u : uses) place_of[u.buffer] = -1;
+    uses.clear();
+    row_bytes = 0, row_points = 1, least_rows = 1;
+  }
+  static constexpr index_t common(index_t a, index_t b) {
+    index_t const few = a < b ? a : b;
+    return few > 1 && (a + b - few) % few == 0 ? few : 0;
+  }
+  static constexpr bool has_rows(body const& b, index_t extent) {
+    for (int l = 0; l < b.rank; ++l)
+      if (b.extent[l] == 0) return false;
+    return b.extent[0] == extent ? !(b.vector == 0 && turns_inwards(b)) : b.rank < max_rank;
+  }
+  /// Notes an access of the nest being looked at.
+  constexpr void note(body const& b, int number, index_t extent, bool writes) {
+    access const& a = p.accesses[number];
+    if (a.buffer < 0) return;
+    index_t const rounds = b.extent[0] / extent; // of the outermost loop in a row
+    index_t low = a.offset, high = a.offset;
+    for (int l = 0; l < b.rank; ++l) (a.stride[l] < 0 ? low : high) += a.stride[l] * ((l ? b.extent[l] : rounds) - 1);
+    index_t const stride = a.stride[0] * rounds;
+    bool const by_rows = low >= 0 && high < stride;
+    if (int& k = place_here[a.buffer]; k < 0) {
+      k = static_cast<int>(here.size());
+      here.push_back({a.buffer, writes, by_rows, stride, false, true});
+    } else {
+      use& u = here[k];
+      u.written = u.written || writes, u.by_rows = u.by_rows && by_rows && u.stride == stride;
+    }
+  }
+  /// Takes a stage into the group, if it can be one of it; and does it see a buffer that others of it see?
+  constexpr verdict add(stage const& s, index_t extent) {
+    if (s.kind == stage_kind::fill) {
+      if (place_of[s.out] >= 0) return verdict::apart;
+      keep({s.out, false, false, 0, true, false});
+      return verdict::beside;
+    }
+    if (s.kind != stage_kind::loops) return verdict::apart;
+    body const& b = p.bodies[s.number];
+    if (!has_rows(b, extent)) return verdict::apart;
+    for (use const& u : here) place_here[u.buffer] = -1;
+    here.clear();
+    for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k)
+      if (p.steps[k].access >= 0) note(b, p.steps[k].access, extent, false);
+    for (int k = b.step_first; k < b.step_first + b.step_count; ++k)
+      if (p.steps[k].access >= 0) note(b, p.steps[k].access, extent, false);
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) note(b, p.sinks[k].access, extent, true);
+    bool const folds = folds_rows(p, b);
+    index_t bytes = row_bytes, points = b.extent[0] / extent;
+    bool sees = false;
+    for (use const& u : here) {
+      if (place_of[u.buffer] < 0) {
+        if (u.by_rows) bytes += u.stride * itemsize(p.buffers[u.buffer].type);
+        continue;
+      }
+      use const& o = uses[place_of[u.buffer]];
+      if (o.seen && (u.written || o.written) && !(u.by_rows && o.by_rows && u.stride == o.stride)) return verdict::apart;
+      sees = sees || o.seen;
+    }
+    for (int l = 1; l < b.rank; ++l) points *= b.extent[l];
+    index_t rows = least_rows;
+    if (folds && points * rows < least_fold) rows = (least_fold + points - 1) / points; // shorter blocks would add up less exactly
+    if (rows > extent) rows = extent;
+    if (bytes * rows > most_bytes) return verdict::apart;
+    if constexpr (threaded) {
+      if (!uses.empty() && shared == folds) return verdict::apart;
+      shared = !folds;
+    }
+    row_bytes = bytes, least_rows = rows;
+    if (points > row_points) row_points = points;
+    for (use const& u : here) keep(u);
+    return sees ? verdict::together : verdict::beside;
+  }
+  constexpr void keep(use const& u) {
+    int& k = place_of[u.buffer];
+    if (k < 0) {
+      k = static_cast<int>(uses.size());
+      uses.push_back(u);
+    } else {
+      use& o = uses[k];
+      o.by_rows = u.by_rows && (!o.seen || (o.by_rows && o.stride == u.stride));
+      o.stride = u.stride, o.written = o.written || u.written, o.seen = true;
+    }
+  }
+  constexpr verdict add_all(int first, int last, index_t extent) {
+    forget();
+    verdict r = verdict::apart;
+    for (int t = first; t <= last; ++t)
+      if (r = add(p.stages[t], extent); r == verdict::apart) break;
+    return r;
+  }
+  constexpr row_group longest(int s) {
+    row_group g{s, s, 0, 1};
+    if (p.stages[s].kind != stage_kind::loops) return g;
+    index_t extent = p.bodies[p.stages[s].number].extent[0];
+    if (p.bodies[p.stages[s].number].rank == 0 || extent < 2 || add_all(s, s, extent) == verdict::apart) return g;
+    int nests = 1, strangers = 0;
+    for (int t = s + 1; t < static_cast<int>(p.stages.size()) && strangers <= ahead && nests < block_group::most; ++t) {
+      stage const& st = p.stages[t];
+      index_t e = extent;
+      if (st.kind == stage_kind::loops) {
+        body const& b = p.bodies[st.number];
+        e = b.rank ? common(extent, b.extent[0]) : 0;
+        if (!e) break;
+        ++nests, ++strangers;
+      }
+      verdict const v = e == extent ? add(st, e) : add_all(s, t, e);
+      if (v == verdict::apart) break;
+      extent = e;
+      if (v == verdict::together) g.last = t, g.extent = e, strangers = 0;
+    }
+    if (g.last == s) return g;
+    (void)add_all(s, g.last, g.extent);
+    g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
+    if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
+    for (use const& u : uses)
+      if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena) g.own.push_back({u.buffer, u.stride});
+    return g;
+  }
+  static constexpr void choose_rows(row_group& g) {
+    g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
+    if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole) g.rows -= g.rows % whole; // rows that fill a block
+    if (g.rows < g.least_rows) g.rows = g.least_rows;
+    if (g.rows > g.extent) g.rows = g.extent;
+  }
+  /// Makes one round of the outermost loop of a nest one row.
+  constexpr void split(body& b, index_t extent) {
+    index_t const rounds = b.extent[0] / extent;
+    int first = -1, last = -1;
+    auto touch = [&](int a) {
+      if (a < 0) return;
+      if (first < 0 || a < first) first = a;
+      if (a > last) last = a;
+    };
+    for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k) touch(p.steps[k].access);
+    for (int k = b.step_first; k < b.step_first + b.step_count; ++k) touch(p.steps[k].access);
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) touch(p.sinks[k].access);
+    for (int l = b.rank; l > 0; --l) b.extent[l] = b.extent[l - 1];
+    b.extent[0] = extent, b.extent[1] = rounds;
+    ++b.rank;
+    if (b.vector >= 0) ++b.vector;
+    for (int k = first; k >= 0 && k <= last; ++k) { // all are of this nest
+      access& a = p.accesses[k];
+      for (int l = b.rank - 1; l > 0; --l) a.stride[l] = a.stride[l - 1];
+      a.stride[0] = a.stride[1] * rounds;
+    }
+  }
+  constexpr void settle(list<row_group>& groups) {
+    list<life> const lives = lifetimes(p);
+    list<int> when;
+    for (std::size_t s = 0; s < p.stages.size(); ++s) when.push_back(static_cast<int>(s));
+    for (row_group& g : groups) {
+      list<stage> fills, loops;
+      for (int s = g.first; s <= g.last; ++s) {
+        stage const& st = p.stages[s];
+        when[s] = g.first;
+        (st.kind == stage_kind::fill ? fills : loops).push_back(st);
+        if (st.kind == stage_kind::loops)
+          if (body& b = p.bodies[st.number]; b.extent[0] != g.extent) split(b, g.extent);
+      }
+      row_sharing(p, g).run();
+      choose_rows(g);
+      auto mine = [&](int k) { return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last); };
+      list<row_buffer> own;
+      for (row_buffer const& o : g.own)
+        if (mine(o.buffer)) {
+          buffer& b = p.buffers[o.buffer];
+          b.where = place::scratch, b.number = g.own_bytes, b.elements = o.stride * g.rows;
+          g.own_bytes += (b.elements * itemsize(b.type) + 63) / 64 * 64;
+          own.push_back(o);
+        }
+      g.own = own;
+      int s = g.first;
+      g.first += static_cast<int>(fills.size());
+      for (stage const& st : fills) p.stages[s++] = st;
+      for (stage const& st : loops) p.stages[s++] = st;
+    }
+    place_in_arena(p, when);
+  }
+};
 
 } // namespace varve::loop
 
@@ -19543,9 +20170,37 @@ private:
   }
   static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
 
+  /// Plans loop nests that take turns, and makes `s` their stage; bytes of scratch memory.
+  constexpr index_t turns(program const& p, row_group const& from, stage& s) {
+    block_group g{static_cast<int>(r.bodies.size()),
+                  from.last - from.first + 1,
+                  static_cast<int>(r.slots.size()),
+                  static_cast<int>(from.own.size()),
+                  from.extent,
+                  from.rows,
+                  0,
+                  from.own_bytes,
+                  from.own_bytes};
+    bool shared = true;
+    for (row_buffer const& o : from.own) r.slots.push_back(o.buffer);
+    for (int k = from.first; k <= from.last; ++k) {
+      body const& b = p.bodies[p.stages[k].number];
+      block_planner<Kernels>::plan(p, b, kernels, r, from.rows);
+      g.scratch += aligned(r.bodies.back().scratch);
+      index_t points = 1;
+      for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
+      g.points += points;
+      shared = shared && !folds_rows(p, b);
+    }
+    if (!shared) g.points = 0;
+    s.kind = stage_kind::rows, s.number = static_cast<int>(r.groups.size());
+    r.groups.push_back(g);
+    return g.scratch;
+  }
   /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
   constexpr void function(graph const& g, int number) {
-    program const p = loop::plan(g);
+    program p = loop::plan(g);
+    list<row_group> const groups = row_planner(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
     for (buffer b : p.buffers) {
@@ -19553,8 +20208,13 @@ private:
       r.buffers.push_back(b);
     }
     index_t hungriest = 0, handed = 0;
-    for (stage s : p.stages) {
-      if (s.kind == stage_kind::loops) {
+    row_group const* next = groups.data();
+    for (int k = 0; k < static_cast<int>(p.stages.size()); ++k) {
+      stage s = p.stages[k];
+      if (next != groups.data() + groups.size() && k == next->first) {
+        hungriest = greater(hungriest, turns(p, *next, s));
+        k = next++->last;
+      } else if (s.kind == stage_kind::loops) {
         body const& b = p.bodies[s.number];
         s.number = static_cast<int>(r.bodies.size());
         block_planner<Kernels>::plan(p, b, kernels, r);
@@ -19574,6 +20234,7 @@ private:
       }
       r.stages.push_back(s);
     }
+    f.stage_count = static_cast<int>(r.stages.size()) - f.stage_first;
     r.functions[number] = f; // known from here on
     for (int k = f.stage_first; k < f.stage_first + f.stage_count; ++k) {
       stage const s = r.stages[k];
@@ -19690,189 +20351,6 @@ private:
 
 } // namespace varve::loop
 
-// ---- varve/graph/size.hpp
-/// @file
-/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
-/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
-namespace varve::loop {
-
-/// Most symbols that one function may have.
-inline constexpr int max_symbols = 6;
-/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
-/// same order, so that estimates which count registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with a constant of less
-/// than two millions is no other such expression in both plans (the determinant of each pair, divided by the 16 that all differences share, is more than twice that).
-inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66239, 72431, 79087, 85439, 92639, 100847}};
-
-/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list; and another one, `plus`, may be added.
-struct size_term {
-  index_t constant;
-  int symbol;
-  index_t scale;
-  int inner; // before this one; -1: `scale`
-  int plus;  // before this one; -1: nothing
-  friend constexpr bool operator==(size_term const& a, size_term const& b) {
-    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner && a.plus == b.plus;
-  }
-};
-
-/// In a finished plan: the number that stands for expression `k`. No other number is as large.
-constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
-constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
-constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
-
-/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
-struct size_reader {
-  list<size_term> terms{};
-  int symbols;
-  bool failed = false; // a pair was no expression of the symbols
-
-  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
-    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1, -1});
-  }
-  /// The number itself when both are equal, otherwise one that `is_run_time`.
-  constexpr index_t read(index_t first, index_t second) {
-    if (first == second && !is_run_time(first)) return first;
-    index_t const found = expression(first, second, 0);
-    failed = failed || found == none;
-    return found;
-  }
-  constexpr void read(dims& first, dims const& second) {
-    failed = failed || first.n != second.n;
-    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
-  }
-
-private:
-  static constexpr index_t none = -1;
-  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and beside two symbols.
-  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21, moderate_constant = index_t{1} << 16, small_constant = 512;
-
-  constexpr index_t expression(index_t a, index_t b, int depth) {
-    if (a == b || depth > 4) return none;
-    index_t const most = symbols > 2 ? moderate_constant : symbols > 1 ? great_constant : greatest_constant;
-    index_t found = one(a, b, depth, 0); // products first, then the smallest constants
-    if (found == none) found = one(a, b, depth, small_constant);
-    for (bool const differences : {false, true})
-      for (int s = 0; s < symbols && found == none; ++s)
-        for (int t = s + 1; t < symbols && found == none; ++t) found = sum(a, b, s, t, differences);
-    return found == none ? one(a, b, depth, most) : found;
-  }
-  /// `r + s (...)` with a constant of at most `most`, if it is.
-  constexpr index_t one(index_t a, index_t b, int depth, index_t most) {
-    for (int s = 0; s < symbols; ++s) {
-      index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
-      if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
-      index_t const x = (a - r) / p, y = (b - r) / q;
-      if (x == y) return kept({r, s, x, -1, -1});
-      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner), -1});
-    }
-    return none;
-  }
-  /// `c + x s + y t`, if it is.
-  constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
-    constexpr index_t most = index_t{1} << 40;
-    if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
-    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16, n = (b - a) / 16; // x d + y e = n
-    index_t x = n % e * (inverse(d, e) % e) % e;
-    index_t y = (n - x * d) / e;
-    index_t const step = e * p - d * q; // of the constant, from one solution to the next
-    index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
-    x += k * e, y -= k * d;
-    index_t const r = a - x * p - y * q;
-    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant || y > great_constant || y < -great_constant) return none;
-    if (!differences && (x < 0 || y < 0)) return none;
-    return kept({r, s, x, -1, term_of(kept({0, t, y, -1, -1}))});
-  }
-  /// Of `x` modulo `m`, which share no factor.
-  static constexpr index_t inverse(index_t x, index_t m) {
-    index_t r = m, next = x % m, u = 0, v = 1;
-    while (next != 0) {
-      index_t const k = r / next, rest = r - k * next, w = u - k * v;
-      r = next, next = rest, u = v, v = w;
-    }
-    return (u % m + m) % m;
-  }
-  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
-  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
-    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
-    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
-    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
-      if (e % 2) inverse = inverse * base % q;
-    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
-    return 2 * r > p * q ? r - p * q : r;
-  }
-  constexpr index_t kept(size_term const& t) {
-    for (std::size_t k = 0; k < terms.size(); ++k)
-      if (terms[k] == t) return run_time_size(static_cast<int>(k));
-    terms.push_back(t);
-    return run_time_size(static_cast<int>(terms.size()) - 1);
-  }
-};
-
-} // namespace varve::loop
-
-// ---- varve/graph/threads.hpp
-#if VARVE_USE_OPENMP
-#ifndef _OPENMP
-#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
-#endif
-#include <omp.h>
-#endif
-
-/// @file
-/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this file is left in a program.
-namespace varve::loop {
-
-/// Whether threads share loops.
-inline constexpr bool threaded = VARVE_USE_OPENMP;
-/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
-inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
-
-/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are depends on the sizes alone, and so does what the parts sum up.
-struct loop_parts {
-  static constexpr int most = 64;
-  index_t extent, unit, units;
-  int count;
-  constexpr loop_parts(index_t extent_, index_t unit_, index_t points) : extent(extent_), unit(unit_), units(extent / unit), count(1) {
-    if (points < shared_points) return;
-    index_t n = points / part_points < most ? points / part_points : most;
-    if (units < n) n = units;
-    if (n > 1) count = static_cast<int>(n);
-  }
-  /// Where part `k` begins, and the one before it ends.
-  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
-};
-
-/// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of its own behind, or all add to numbers in registers.
-template <class P>
-constexpr bool can_share(body const& b) {
-  index_t points = b.rank > 0 && b.sink_count <= 32 ? 1 : 0;
-  for (int l = 0; l < b.rank; ++l) points *= is_run_time(b.extent[l]) ? shared_points : b.extent[l];
-  for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-    sink const& s = P::value.sinks[k];
-    if (P::value.accesses[s.access].stride[0] == 0 && (s.kind == sink_kind::store || s.level != 0)) return false;
-  }
-  return points >= shared_points;
-}
-
-/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the calling one. `f` must not throw.
-template <class F>
-VARVE_INLINE void for_each_part(int parts, F const& f) {
-#if VARVE_USE_OPENMP
-#pragma omp parallel for schedule(static) if (parts > 1)
-#endif
-  for (int k = 0; k < parts; ++k) f(k);
-}
-/// The threads that parts may run on at the same time.
-inline int most_threads() {
-#if VARVE_USE_OPENMP
-  return omp_in_parallel() ? 1 : omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-
-} // namespace varve::loop
-
 // ---- varve/graph/block_run.hpp
 namespace varve::loop {
 
@@ -19893,9 +20371,31 @@ public:
     if constexpr (threaded)
       if (loop_parts const parts = parts_of(v, b); parts.count > 1) return run_in_parts(v, b, buffer, parts);
     block_runner r{v, b, buffer, scratch};
-    r.start();
     r.clear_all();
-    r.outer(0);
+    r.outer();
+  }
+
+  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
+      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first),
+        sinks_end(sinks + b.sink_count), at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {
+    sink_at = at + b.place_count, moves = reinterpret_cast<index_t*>(sink_at + b.sink_count);
+    auto* const blocks = scratch + block_header(b.place_count, b.memory_count, b.sink_count);
+    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+    auto bytes = [&](int access) { return accesses[access].stride[b.tile] * b.chunk * accesses[access].itemsize; };
+    for (int k = 0; k < b.memory_count; ++k) moves[k] = bytes(places[k].access);
+    for (int k = 0; k < b.sink_count; ++k) moves[b.memory_count + k] = bytes(sinks[k].access);
+  }
+  /// Gives what will be folded into its neutral value, apart from memory for single rows.
+  void clear_all() const {
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear && !accesses[s->access].own) clear(*s);
+  }
+  /// Runs rounds `from` to `to` of the outermost loop, which is all that memory for single rows has room for.
+  void rows(index_t from, index_t to) {
+    begin = from, end = to;
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear && accesses[s->access].own) clear(*s);
+    outer();
   }
 
 private:
@@ -19905,7 +20405,9 @@ private:
   block_access const* accesses;
   block_place const* places;
   block_sink const *sinks, *sinks_end;
-  std::byte** at; // the places in the present block
+  std::byte** at;      // the places in the present block
+  std::byte** sink_at; // ... and where it is left
+  index_t* moves;      // by how much both move from block to block, in bytes
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
   index_t begin, end; // of the outermost loop
   index_t chunk = 0;
@@ -19924,57 +20426,55 @@ private:
     index_t const bytes = (b.scratch + 63) / 64 * 64;
     scratch_block const scratch(static_cast<std::size_t>(parts.count * bytes));
     block_runner{v, b, buffer, scratch.data()}.clear_all();
-    for_each_part(parts.count, [&](int k) {
-      block_runner r{v, b, buffer, scratch.data() + k * bytes};
-      r.begin = parts.begin(k), r.end = parts.begin(k + 1);
-      r.start();
-      r.outer(0);
-    });
+    for_each_part(parts.count, [&](int k) { block_runner{v, b, buffer, scratch.data() + k * bytes}.rows(parts.begin(k), parts.begin(k + 1)); });
   }
 
-  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
-      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
-        at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {}
-
-  void start() {
-    auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
-    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
-  }
-  void clear_all() const {
-    for (block_sink const* s = sinks; s != sinks_end; ++s)
-      if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
-  }
   /// Where the present block of an access begins.
   std::byte* address(block_access const& a) const {
     index_t p = a.offset;
     for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    if (a.own) p -= a.stride[0] * begin;
     return buffer[a.buffer] + p * a.itemsize;
   }
-  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(block_sink const& s) const {
+    block_access const& a = accesses[s.access];
+    clear(v.folds[s.fold], a, 0, buffer[a.buffer] + a.offset * a.itemsize);
+  }
+  /// Row by row over the loops from `l` inwards.
   void clear(kernel::detail::reducer const& fold, block_access const& a, int l, std::byte* p) const {
+    auto extent = [&](int k) { return k ? b.extent[k] : end - begin; };
     while (l < b.rank && a.stride[l] == 0) ++l;
     if (l == b.rank) return fold.clear(1, p);
     int last = b.rank - 1;
     while (a.stride[last] == 0) --last;
-    if (l == last && a.stride[l] == 1) return fold.clear(b.extent[l], p);
-    for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
+    if (l == last && a.stride[l] == 1) return fold.clear(extent(l), p);
+    for (index_t k = 0; k < extent(l); ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
   }
-  void outer(int l) {
-    index_t const n = l == 0 ? end : b.extent[l];
-    i[l] = l == 0 ? begin : 0;
-    if (l < b.tile) {
-      for (; i[l] < n; ++i[l]) outer(l + 1);
-      return;
-    }
+  void outer() {
+    for (int l = 0; l < b.tile; ++l)
+      if (i[l] = l ? 0 : begin; i[l] >= last(l)) return;
     if (b.inner == 0) return;
-    for (; i[l] < n; i[l] += b.chunk) {
-      chunk = n - i[l] < b.chunk ? n - i[l] : b.chunk;
-      block();
+    for (int const t = b.tile;;) {
+      index_t const n = last(t);
+      i[t] = t ? 0 : begin;
+      for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
+      for (int k = 0; k < b.sink_count; ++k) sink_at[k] = address(accesses[sinks[k].access]);
+      while (i[t] < n) {
+        chunk = n - i[t] < b.chunk ? n - i[t] : b.chunk;
+        block();
+        if ((i[t] += b.chunk) >= n) break; // nothing points beyond what there is
+        for (int k = 0; k < b.memory_count; ++k) at[k] += moves[k];
+        for (int k = 0; k < b.sink_count; ++k) sink_at[k] += moves[b.memory_count + k];
+      }
+      int l = t - 1;
+      for (; l >= 0 && ++i[l] == last(l); --l) i[l] = l ? 0 : begin;
+      if (l < 0) return;
     }
   }
+  /// Where loop `l` ends.
+  index_t last(int l) const { return l ? b.extent[l] : end; }
   void block() {
     index_t const n = chunk * b.inner;
-    for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
     for (block_step const *s = v.steps + b.step_first, *const end = s + b.step_count; s != end; ++s) {
       if (s->what == block_step::kind::call) {
         void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
@@ -19989,7 +20489,7 @@ private:
         copy(accesses[s->access], at[s->out], n);
       }
     }
-    for (block_sink const* s = sinks; s != sinks_end; ++s) leave(*s, n);
+    for (int k = 0; k < b.sink_count; ++k) leave(sinks[k], sink_at[k], n);
     first = false;
   }
   /// Calls `f(first element in the block, address relative to the block's, elements)` for each row of the block.
@@ -20037,10 +20537,9 @@ private:
     });
   }
   /// Stores a block, or folds it into memory.
-  void leave(block_sink const& s, index_t n) const {
+  void leave(block_sink const& s, std::byte* to, index_t n) const {
     block_access const& a = accesses[s.access];
     std::byte const* const x = at[s.from];
-    std::byte* const to = address(a);
     index_t const step = a.stride[b.rank - 1];
     if (s.kind == sink_kind::store) {
       if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));
@@ -20059,6 +20558,56 @@ private:
       else
         for (index_t k = 0; k < row; ++k) fold.row(1, from + k * s.itemsize, here + k * step * a.itemsize);
     });
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/block_rows_run.hpp
+namespace varve::loop {
+
+/// Runs loop nests by turns (`block_group`): some rows of the first, the same rows of the second, and so on, before any of the next rows. `buffer`
+/// and `scratch` are as for `block_runner`; of the `buffers` buffers those of single rows begin in `scratch`. Threads share the rows where nests
+/// leave something of its own for each.
+template <class = void>
+class block_group_runner {
+public:
+  VARVE_NOINLINE static void run(block_view const& v, block_group const& g, std::byte* const* buffer, int buffers, std::byte* scratch) {
+    if constexpr (threaded) {
+      loop_parts parts(g.extent, g.rows, g.points);
+      if (int const n = most_threads(); n < parts.count) parts.count = n; // for which there is memory; the results are the same for any
+      if (parts.count > 1) return run_in_parts(v, g, buffer, buffers, scratch, parts);
+    }
+    by_turns(v, g, buffer, scratch, 0, g.extent, true);
+  }
+
+private:
+  VARVE_NOINLINE static void run_in_parts(block_view const& v, block_group const& g, std::byte* const* buffer, int buffers, std::byte* scratch,
+                                          loop_parts const& parts) {
+    index_t const addresses = (static_cast<index_t>(sizeof(std::byte*)) * buffers + 63) / 64 * 64, bytes = addresses + g.scratch;
+    for (int k = 0; k < g.body_count; ++k) block_runner<>(v, v.bodies[g.body_first + k], buffer, scratch + g.own_bytes).clear_all();
+    scratch_block const memory(static_cast<std::size_t>(parts.count * bytes));
+    for_each_part(parts.count, [&](int k) {
+      std::byte* const mine = memory.data() + k * bytes;
+      auto** const at = reinterpret_cast<std::byte**>(mine);
+      for (int q = 0; q < buffers; ++q) at[q] = buffer[q];
+      for (int q = g.own_first; q < g.own_first + g.own_count; ++q) at[v.slots[q]] = mine + addresses + (buffer[v.slots[q]] - scratch);
+      by_turns(v, g, at, mine + addresses, parts.begin(k), parts.begin(k + 1), false);
+    });
+  }
+  static void by_turns(block_view const& v, block_group const& g, std::byte* const* buffer, std::byte* scratch, index_t begin, index_t end, bool all) {
+    using runner = block_runner<>;
+    alignas(runner) std::byte room[block_group::most * sizeof(runner)]; // they need no destruction
+    runner* nests[block_group::most];
+    scratch += g.own_bytes;
+    for (int k = 0; k < g.body_count; ++k) {
+      block_body const& b = v.bodies[g.body_first + k];
+      nests[k] = new (room + static_cast<std::size_t>(k) * sizeof(runner)) runner(v, b, buffer, scratch);
+      if (all) nests[k]->clear_all();
+      scratch += (b.scratch + 63) / 64 * 64;
+    }
+    for (index_t r = begin; r < end; r += g.rows)
+      for (int k = 0; k < g.body_count; ++k) nests[k]->rows(r, end - r < g.rows ? end : r + g.rows);
   }
 };
 
@@ -20088,12 +20637,13 @@ private:
       if (b.where == place::argument) at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
       else if (b.where == place::result) at[k] = static_cast<std::byte*>(results[b.number]);
       else if (b.where == place::constant) at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
-      else at[k] = arena + b.number;
+      else at[k] = (b.where == place::scratch ? scratch : arena) + b.number;
     }
   }
   void stages() const {
     for (stage const *s = v.stages + f.stage_first, *const end = s + f.stage_count; s != end; ++s) {
       if (s->kind == stage_kind::loops) block_runner<>::run(v, v.bodies[s->number], at, scratch);
+      else if (s->kind == stage_kind::rows) block_group_runner<>::run(v, v.groups[s->number], at, f.buffer_count, scratch);
       else if (s->kind == stage_kind::fill) fill(*s);
       else if (s->kind == stage_kind::branch) branch(*s, v.calls[s->number].info);
       else if (s->kind == stage_kind::scan) scan(*s, v.calls[s->number].info);
@@ -20740,10 +21290,17 @@ public:
     arithmetic_.assign(8 * dtypes, -1), convert_.assign(dtypes * dtypes, -1), fold_.assign(4 * dtypes, -1);
   }
   constexpr int arithmetic(block_op op, dtype t) {
-    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr});
+    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr, 0});
+  }
+  /// ... with operands that are single elements.
+  constexpr int arithmetic(block_op op, dtype t, int single) {
+    for (kernel_key const& k : keys_.kernels)
+      if (k.what == kernel_key::kind::arithmetic && k.arithmetic == op && k.type == t && k.single == single) return static_cast<int>(&k - keys_.kernels.data());
+    keys_.kernels.push_back({kernel_key::kind::arithmetic, op, t, t, nullptr, single});
+    return static_cast<int>(keys_.kernels.size()) - 1;
   }
   constexpr int convert(dtype to, dtype from) {
-    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr});
+    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
   }
   constexpr int fold(sink_kind kind, dtype t) {
     int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
@@ -20765,7 +21322,7 @@ protected:
     ops_.push_back({op, identify(*op), {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}});
     return ops_.back();
   }
-  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op}); }
+  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op, 0}); }
 
 private:
   block_keys& keys_;
@@ -20837,6 +21394,48 @@ constexpr kernel::loop block_kernel() {
     return &kernel::contiguous<T, T, block_functor<Op>, 2>;
   }
 }
+/// An operand of a kernel over blocks: memory, or one element for all.
+template <class T, bool Single>
+struct block_operand {
+  T const* p;
+  VARVE_INLINE kernel::batch<T> at(std::size_t i) const { return kernel::load(p + i); }
+  VARVE_INLINE kernel::batch<T> first(std::size_t i, std::size_t n) const { return kernel::load_first(p + i, n); }
+};
+template <class T>
+struct block_operand<T, true> {
+  kernel::batch<T> x;
+  explicit block_operand(T const* p) : x(*p) {}
+  VARVE_INLINE kernel::batch<T> const& at(std::size_t) const { return x; }
+  VARVE_INLINE kernel::batch<T> const& first(std::size_t, std::size_t) const { return x; }
+};
+// The operands are parameters, as in `kernel::detail::run`.
+template <class T, class F, class... X>
+VARVE_INLINE void run_single(std::size_t n, T* out, X const... x) {
+  using V = kernel::batch<T>;
+  F const f{};
+  std::size_t i = 0;
+  for (; i + kernel::lanes<T> <= n; i += kernel::lanes<T>) kernel::store(out + i, V(f(V(x.at(i))...)));
+  if (i < n) kernel::store_first<T>(out + i, n - i, V(f(V(x.first(i, n - i))...)));
+}
+/// Arithmetic of floating dtypes with operands that are single elements: exactly those for which `has_single` says so.
+template <block_op Op, int Single, class T>
+void single_kernel(std::size_t n, void* out, void const* const* in) {
+  auto operand = [&]<int K>(std::integral_constant<int, K>) { return block_operand<T, (Single >> K & 1) != 0>{static_cast<T const*>(in[K])}; };
+  auto const a = operand(std::integral_constant<int, 0>{});
+  auto const b = operand(std::integral_constant<int, 1>{});
+  if constexpr (Op == block_op::fma || Op == block_op::fnma) detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b, operand(std::integral_constant<int, 2>{}));
+  else detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b);
+}
+template <class T>
+kernel::loop single_loop(block_op op, int single) {
+  switch (op) {
+  case block_op::add: return &single_kernel<block_op::add, 2, T>;
+  case block_op::sub: return single == 1 ? &single_kernel<block_op::sub, 1, T> : &single_kernel<block_op::sub, 2, T>;
+  case block_op::mul: return &single_kernel<block_op::mul, 2, T>;
+  case block_op::fma: return single == 2 ? &single_kernel<block_op::fma, 2, T> : single == 4 ? &single_kernel<block_op::fma, 4, T> : &single_kernel<block_op::fma, 6, T>;
+  default: return single == 2 ? &single_kernel<block_op::fnma, 2, T> : single == 4 ? &single_kernel<block_op::fnma, 4, T> : &single_kernel<block_op::fnma, 6, T>;
+  }
+}
 /// The lane kernels of an operator as one function of elements.
 template <auto Scalar, auto Register>
 struct lane_functor {
@@ -20853,7 +21452,8 @@ struct lane_functor {
 template <class P, int K>
 constexpr kernel::loop linked_kernel() {
   constexpr kernel_key k = P::keys.kernels[K];
-  if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
+  if constexpr (k.single != 0) return &detail::single_kernel<k.arithmetic, k.single, type_of<k.type>>;
+  else if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
   else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
   else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
@@ -20870,7 +21470,8 @@ constexpr kernel::detail::reducer linked_fold() {
 
 /// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
 template <class = void>
-VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
+VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t, int single = 0) {
+  if (single) return t == dtype::float32 ? detail::single_loop<float>(op, single) : detail::single_loop<double>(op, single);
   return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
     switch (op) {
     case block_op::add: return detail::block_kernel<block_op::add, T>();
@@ -24495,7 +25096,7 @@ struct prepared {
   std::vector<block_callee> callees;
 
   block_view view() const {
-    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
+    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.groups.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
             kernels.data(), folds.data(), callees.data()};
   }
 };
@@ -24527,7 +25128,7 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   r->p = plan_blocks<tensor_kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
     if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
-    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type));
+    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type, k.single));
   }
   for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
   for (block_call const& c : r->p.calls)
@@ -27367,13 +27968,13 @@ namespace loop {
 
 /// Array sizes of frozen tables.
 struct block_sizes {
-  std::size_t buffers, slots, stages, calls, bodies, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
+  std::size_t buffers, slots, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
   static constexpr block_sizes of(block_program const& p) {
-    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
+    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.groups.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
             p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
   }
   constexpr bool holds(block_sizes const& o) const {
-    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
+    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && groups >= o.groups && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
            sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
            callees >= o.callees;
   }
@@ -27394,6 +27995,7 @@ struct static_block_program {
   stage stages[S.stages + 1]{};
   block_call calls[S.calls + 1]{};
   block_body bodies[S.bodies + 1]{};
+  block_group groups[S.groups + 1]{};
   block_access accesses[S.accesses + 1]{};
   block_place places[S.places + 1]{};
   block_step steps[S.steps + 1]{};
@@ -27423,7 +28025,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   r.used = n;
   if (!S.holds(n)) return r;
   copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
-  copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
+  copy(r.bodies, p.bodies, n.bodies), copy(r.groups, p.groups, n.groups), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
   copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
   for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
@@ -27459,7 +28061,7 @@ struct planned_blocks {
   }
   static constexpr both value = build();
 };
-inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
+inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 256, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
 template <class Make, class First = planned_blocks<Make, usual_blocks>>
 using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
 
@@ -27529,7 +28131,7 @@ private:
     static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
   };
   using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
-  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.accesses, value.places,
+  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.groups,    value.accesses, value.places,
                                    value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
 };
 

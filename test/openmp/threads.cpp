@@ -182,3 +182,39 @@ TEST_CASE("OpenMP: a fused function called by many threads runs on each of them"
   for (int call = 0; call < 6; ++call) wrong += !same_bits(f(x, w), expected);
   CHECK(wrong == 0);
 }
+
+TEST_CASE("OpenMP: rows that several loop nests go through in turn", "[graph][openmp][rows]") {
+  auto const product = [](auto const& a, auto const& b) { return vv::softmax(a * b, vv::axis<1>); };
+  auto const slope = vv::grad<0, 1>([=](auto const& a, auto const& b) { return vv::sum(product(a, b) * vv::tanh(b)); });
+  auto const means = [=](auto const& a, auto const& b) { // sums over the rows, which stay on one thread
+    auto const s = product(a, b);
+    return std::tuple{s, vv::sum(s * a, vv::axis<1>), vv::sum(s * b, vv::axis<0>)};
+  };
+  for (index_t const columns : {index_t{37}, index_t{1000}}) {
+    tensor const x = waves({301, columns}, 0.1), y = waves({301, columns}, 0.7);
+    auto const rows_of = vv::compile(product, x, y);
+    auto const slopes = vv::compile(slope, x, y);
+    auto const all = vv::compile(means, x, y);
+    tensor const one = with_threads(1, [&] { return rows_of(x, y); }), eager = product(x, y);
+    auto const [dx, dy] = with_threads(1, [&] { return slopes(x, y); });
+    auto const [s, by_row, by_column] = with_threads(1, [&] { return all(x, y); });
+    index_t wrong = 0;
+    for (index_t e = 0; e < one.numel(); ++e) wrong += !(std::fabs(one.data<float>()[e] - eager.data<float>()[e]) <= 1e-6f);
+    CHECK(wrong == 0);
+    for (int const threads : {2, 3, 5}) {
+      CHECK(same_bits(one, with_threads(threads, [&] { return rows_of(x, y); })));
+      auto const [ex, ey] = with_threads(threads, [&] { return slopes(x, y); });
+      CHECK(same_bits(dx, ex));
+      CHECK(same_bits(dy, ey));
+      auto const [t, t_row, t_column] = with_threads(threads, [&] { return all(x, y); });
+      CHECK(same_bits(s, t));
+      CHECK(same_bits(by_row, t_row));
+      CHECK(same_bits(by_column, t_column));
+    }
+  }
+  tensor const many = waves({301, 1000}, 0.1);
+  auto const who = vv::compile([](tensor const& v) { return worker(v - vv::unsqueeze(vv::sum(v * v, vv::axis<1>), vv::axis<1>)); }, many);
+  tensor const threads = with_threads(2, [&] { return who(many); });
+  CHECK(threads.data<float>()[0] == 0);
+  CHECK(threads.data<float>()[300999] == 1);
+}

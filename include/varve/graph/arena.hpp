@@ -9,8 +9,8 @@ struct life {
   int from = -1, to = -1;
   index_t begin = 0, end = 0;
 };
-/// When the buffers of a program live.
-constexpr list<life> lifetimes(program const& p) {
+/// When the buffers of a program live. `when`: number of each stage, where several count as one.
+constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
   list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
     if (b < 0) return;
@@ -20,7 +20,7 @@ constexpr list<life> lifetimes(program const& p) {
   };
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage const& st = p.stages[s];
-    int const now = static_cast<int>(s);
+    int const now = when.empty() ? static_cast<int>(s) : when[s];
     touch(st.out, now);
     if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
@@ -44,9 +44,9 @@ constexpr list<life> lifetimes(program const& p) {
   return lives;
 }
 
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages, do not meet.
-constexpr void place_in_arena(program& p) {
-  list<life> lives = lifetimes(p);
+/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages (`when`, see there), do not meet.
+constexpr void place_in_arena(program& p, list<int> const& when = {}) {
+  list<life> lives = lifetimes(p, when);
   p.workspace = 0;
   list<int> placed; // by address: the lowest gap is found in one pass
   placed.reserve(p.buffers.size());

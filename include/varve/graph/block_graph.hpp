@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <varve/graph/block_plan.hpp>
+#include <varve/graph/block_rows.hpp>
 #include <varve/graph/builder.hpp>
 #include <varve/graph/plan.hpp>
 
@@ -52,9 +53,37 @@ private:
   }
   static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
 
+  /// Plans loop nests that take turns, and makes `s` their stage; bytes of scratch memory.
+  constexpr index_t turns(program const& p, row_group const& from, stage& s) {
+    block_group g{static_cast<int>(r.bodies.size()),
+                  from.last - from.first + 1,
+                  static_cast<int>(r.slots.size()),
+                  static_cast<int>(from.own.size()),
+                  from.extent,
+                  from.rows,
+                  0,
+                  from.own_bytes,
+                  from.own_bytes};
+    bool shared = true;
+    for (row_buffer const& o : from.own) r.slots.push_back(o.buffer);
+    for (int k = from.first; k <= from.last; ++k) {
+      body const& b = p.bodies[p.stages[k].number];
+      block_planner<Kernels>::plan(p, b, kernels, r, from.rows);
+      g.scratch += aligned(r.bodies.back().scratch);
+      index_t points = 1;
+      for (int l = 0; l < b.rank; ++l) points *= b.extent[l];
+      g.points += points;
+      shared = shared && !folds_rows(p, b);
+    }
+    if (!shared) g.points = 0;
+    s.kind = stage_kind::rows, s.number = static_cast<int>(r.groups.size());
+    r.groups.push_back(g);
+    return g.scratch;
+  }
   /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
   constexpr void function(graph const& g, int number) {
-    program const p = loop::plan(g);
+    program p = loop::plan(g);
+    list<row_group> const groups = row_planner(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
     for (buffer b : p.buffers) {
@@ -62,8 +91,13 @@ private:
       r.buffers.push_back(b);
     }
     index_t hungriest = 0, handed = 0;
-    for (stage s : p.stages) {
-      if (s.kind == stage_kind::loops) {
+    row_group const* next = groups.data();
+    for (int k = 0; k < static_cast<int>(p.stages.size()); ++k) {
+      stage s = p.stages[k];
+      if (next != groups.data() + groups.size() && k == next->first) {
+        hungriest = greater(hungriest, turns(p, *next, s));
+        k = next++->last;
+      } else if (s.kind == stage_kind::loops) {
         body const& b = p.bodies[s.number];
         s.number = static_cast<int>(r.bodies.size());
         block_planner<Kernels>::plan(p, b, kernels, r);
@@ -83,6 +117,7 @@ private:
       }
       r.stages.push_back(s);
     }
+    f.stage_count = static_cast<int>(r.stages.size()) - f.stage_first;
     r.functions[number] = f; // known from here on
     for (int k = f.stage_first; k < f.stage_first + f.stage_count; ++k) {
       stage const s = r.stages[k];

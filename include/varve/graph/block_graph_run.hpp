@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/block_run.hpp>
+#include <varve/graph/block_rows_run.hpp>
 
 namespace varve::loop {
 
@@ -25,12 +25,13 @@ private:
       if (b.where == place::argument) at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
       else if (b.where == place::result) at[k] = static_cast<std::byte*>(results[b.number]);
       else if (b.where == place::constant) at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
-      else at[k] = arena + b.number;
+      else at[k] = (b.where == place::scratch ? scratch : arena) + b.number;
     }
   }
   void stages() const {
     for (stage const *s = v.stages + f.stage_first, *const end = s + f.stage_count; s != end; ++s) {
       if (s->kind == stage_kind::loops) block_runner<>::run(v, v.bodies[s->number], at, scratch);
+      else if (s->kind == stage_kind::rows) block_group_runner<>::run(v, v.groups[s->number], at, f.buffer_count, scratch);
       else if (s->kind == stage_kind::fill) fill(*s);
       else if (s->kind == stage_kind::branch) branch(*s, v.calls[s->number].info);
       else if (s->kind == stage_kind::scan) scan(*s, v.calls[s->number].info);

@@ -15,10 +15,17 @@ public:
     arithmetic_.assign(8 * dtypes, -1), convert_.assign(dtypes * dtypes, -1), fold_.assign(4 * dtypes, -1);
   }
   constexpr int arithmetic(block_op op, dtype t) {
-    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr});
+    return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)], {kernel_key::kind::arithmetic, op, t, t, nullptr, 0});
+  }
+  /// ... with operands that are single elements.
+  constexpr int arithmetic(block_op op, dtype t, int single) {
+    for (kernel_key const& k : keys_.kernels)
+      if (k.what == kernel_key::kind::arithmetic && k.arithmetic == op && k.type == t && k.single == single) return static_cast<int>(&k - keys_.kernels.data());
+    keys_.kernels.push_back({kernel_key::kind::arithmetic, op, t, t, nullptr, single});
+    return static_cast<int>(keys_.kernels.size()) - 1;
   }
   constexpr int convert(dtype to, dtype from) {
-    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr});
+    return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)], {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
   }
   constexpr int fold(sink_kind kind, dtype t) {
     int& number = fold_[static_cast<int>(kind) * dtypes + static_cast<int>(t)];
@@ -40,7 +47,7 @@ protected:
     ops_.push_back({op, identify(*op), {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}});
     return ops_.back();
   }
-  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op}); }
+  constexpr int operator_in(named& n, dtype t) { return numbered(n.numbers[static_cast<int>(t)], {kernel_key::kind::op, block_op::add, t, t, n.op, 0}); }
 
 private:
   block_keys& keys_;
@@ -112,6 +119,48 @@ constexpr kernel::loop block_kernel() {
     return &kernel::contiguous<T, T, block_functor<Op>, 2>;
   }
 }
+/// An operand of a kernel over blocks: memory, or one element for all.
+template <class T, bool Single>
+struct block_operand {
+  T const* p;
+  VARVE_INLINE kernel::batch<T> at(std::size_t i) const { return kernel::load(p + i); }
+  VARVE_INLINE kernel::batch<T> first(std::size_t i, std::size_t n) const { return kernel::load_first(p + i, n); }
+};
+template <class T>
+struct block_operand<T, true> {
+  kernel::batch<T> x;
+  explicit block_operand(T const* p) : x(*p) {}
+  VARVE_INLINE kernel::batch<T> const& at(std::size_t) const { return x; }
+  VARVE_INLINE kernel::batch<T> const& first(std::size_t, std::size_t) const { return x; }
+};
+// The operands are parameters, as in `kernel::detail::run`.
+template <class T, class F, class... X>
+VARVE_INLINE void run_single(std::size_t n, T* out, X const... x) {
+  using V = kernel::batch<T>;
+  F const f{};
+  std::size_t i = 0;
+  for (; i + kernel::lanes<T> <= n; i += kernel::lanes<T>) kernel::store(out + i, V(f(V(x.at(i))...)));
+  if (i < n) kernel::store_first<T>(out + i, n - i, V(f(V(x.first(i, n - i))...)));
+}
+/// Arithmetic of floating dtypes with operands that are single elements: exactly those for which `has_single` says so.
+template <block_op Op, int Single, class T>
+void single_kernel(std::size_t n, void* out, void const* const* in) {
+  auto operand = [&]<int K>(std::integral_constant<int, K>) { return block_operand<T, (Single >> K & 1) != 0>{static_cast<T const*>(in[K])}; };
+  auto const a = operand(std::integral_constant<int, 0>{});
+  auto const b = operand(std::integral_constant<int, 1>{});
+  if constexpr (Op == block_op::fma || Op == block_op::fnma) detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b, operand(std::integral_constant<int, 2>{}));
+  else detail::run_single<T, block_functor<Op>>(n, static_cast<T*>(out), a, b);
+}
+template <class T>
+kernel::loop single_loop(block_op op, int single) {
+  switch (op) {
+  case block_op::add: return &single_kernel<block_op::add, 2, T>;
+  case block_op::sub: return single == 1 ? &single_kernel<block_op::sub, 1, T> : &single_kernel<block_op::sub, 2, T>;
+  case block_op::mul: return &single_kernel<block_op::mul, 2, T>;
+  case block_op::fma: return single == 2 ? &single_kernel<block_op::fma, 2, T> : single == 4 ? &single_kernel<block_op::fma, 4, T> : &single_kernel<block_op::fma, 6, T>;
+  default: return single == 2 ? &single_kernel<block_op::fnma, 2, T> : single == 4 ? &single_kernel<block_op::fnma, 4, T> : &single_kernel<block_op::fnma, 6, T>;
+  }
+}
 /// The lane kernels of an operator as one function of elements.
 template <auto Scalar, auto Register>
 struct lane_functor {
@@ -128,7 +177,8 @@ struct lane_functor {
 template <class P, int K>
 constexpr kernel::loop linked_kernel() {
   constexpr kernel_key k = P::keys.kernels[K];
-  if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
+  if constexpr (k.single != 0) return &detail::single_kernel<k.arithmetic, k.single, type_of<k.type>>;
+  else if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
   else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
   else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
@@ -145,7 +195,8 @@ constexpr kernel::detail::reducer linked_fold() {
 
 /// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
 template <class = void>
-VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t) {
+VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t, int single = 0) {
+  if (single) return t == dtype::float32 ? detail::single_loop<float>(op, single) : detail::single_loop<double>(op, single);
   return on_dtype(t, "fuse", [op]<class T>() -> kernel::loop {
     switch (op) {
     case block_op::add: return detail::block_kernel<block_op::add, T>();

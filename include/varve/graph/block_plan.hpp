@@ -10,25 +10,27 @@ struct block_operation {
   dtype computes, gives;
 };
 
+/// Whether a short innermost loop gives its place to the one that SIMD registers run along.
+constexpr bool turns_inwards(body const& b) { return b.vector >= 0 && b.vector < b.rank - 1 && b.extent[b.vector] > 4 * b.extent[b.rank - 1]; }
+
 /// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
 template <class Kernels>
 class block_planner {
 public:
-  /// Appends the tables of body `b` to `r`.
-  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r) {
-    block_planner first(p, b, kernels, r, most_elements);
+  /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where other nests take turns with it.
+  static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r, index_t rows = -1) {
+    index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
+    block_planner first(p, b, kernels, r, room, rows);
     first.build();
-    if (first.made.scratch <= most_bytes || first.made.block <= least_elements) return first.leave_tables();
-    index_t room = most_elements; // as many elements as the first cache has room for
-    while (room > least_elements && first.bytes_for(room) > most_bytes) room /= 2;
-    block_planner again(p, b, kernels, r, room);
+    if (first.is_near(first.made.block) || first.made.block <= least_elements) return first.leave_tables();
+    while (room > least_elements && !first.is_near(room)) room /= 2;
+    block_planner again(p, b, kernels, r, room, rows);
     again.build();
     again.leave_tables();
   }
 
 private:
-  static constexpr index_t most_elements = 512, least_elements = 64, most_bytes = 16384;
-  static constexpr int few_constants = 8;
+  static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384, few_constants = 8;
   /// One block of a value while it is not known where it will be.
   struct block_value {
     dtype type;
@@ -37,6 +39,8 @@ private:
     bool constant;
     int last;      // step that uses it last, -1: none
     int place;
+    bool single;   // one element in memory, for the whole block
+    int spread;    // ... and the value that is a block of it, -1: nobody needed one
   };
   program const& p;
   body const& b;
@@ -44,7 +48,7 @@ private:
   block_program& r;
   block_body made{};
   int order[max_rank]{};
-  index_t slot_bytes = 0;
+  index_t slot_bytes = 0, memory_bytes = 0;
   list<int> fixed{}, now{};
   list<block_access> accesses{};
   list<block_value> values{};
@@ -52,42 +56,46 @@ private:
   list<block_step> steps{}, kept{};
   list<block_sink> sinks{};
 
-  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room) : p(program_), b(body_), kernels(kernels_), r(r_) {
+  constexpr block_planner(program const& program_, body const& body_, Kernels& kernels_, block_program& r_, index_t room, index_t rows) : p(program_), b(body_), kernels(kernels_), r(r_) {
     made.rank = b.rank;
     for (int l = 0; l < b.rank; ++l) order[l] = l;
-    int const last = b.rank - 1; // a short innermost loop gives its place to the one that SIMD registers run along
-    if (b.vector >= 0 && b.vector < last && b.extent[b.vector] > 4 * b.extent[last])
-      for (int l = b.vector; l < last; ++l) std::swap(order[l], order[l + 1]);
+    if (turns_inwards(b))
+      for (int l = b.vector; l < b.rank - 1; ++l) std::swap(order[l], order[l + 1]);
     for (int l = 0; l < b.rank; ++l) made.extent[l] = b.extent[order[l]];
     if (b.rank == 0) made.rank = 1, made.extent[0] = 1;
-    index_t volume = 1;
-    for (int l = 0; l < made.rank; ++l) volume *= made.extent[l];
+    if (rows < 0) rows = made.extent[0];
+    index_t volume = rows;
+    for (int l = 1; l < made.rank; ++l) volume *= made.extent[l];
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
-    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= room) made.inner *= made.extent[made.tile--];
-    made.chunk = made.inner ? room / made.inner : 1;
-    if (made.chunk > made.extent[made.tile]) made.chunk = made.extent[made.tile];
+    // Short rows are several to a block; of a longer one a block holds what belongs to the row as a single element.
+    while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= (room < several_rows ? room : several_rows)) made.inner *= made.extent[made.tile--];
+    bool const one = made.tile > 0 && made.inner * made.extent[made.tile] <= room;
+    if (one) made.inner *= made.extent[made.tile--];
+    made.chunk = made.inner && !one ? room / made.inner : 1;
+    if (index_t const n = made.tile == 0 ? rows : made.extent[made.tile]; made.chunk > n) made.chunk = n;
     if (made.chunk < 1) made.chunk = 1;
     made.block = (made.chunk * made.inner + 15) / 16 * 16;
   }
 
   constexpr int access_of(int number) {
     access const& from = p.accesses[number];
-    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true};
+    block_access a{from.buffer, from.buffer < 0 ? 8 : itemsize(p.buffers[from.buffer].type), from.offset, {}, 0, false, true, false};
+    a.own = from.buffer >= 0 && p.buffers[from.buffer].where == place::scratch;
     for (int l = 0; l < b.rank; ++l) a.stride[l] = from.stride[order[l]];
     int l = made.rank - 1;
     index_t adjacent = 1;
     for (; l >= made.tile && (a.stride[l] == adjacent || (l == made.tile ? made.chunk : made.extent[l]) == 1); --l) adjacent *= made.extent[l];
     a.all = l < made.tile;
     bool repeats = true;
-    for (int k = made.tile; k <= l; ++k) repeats = repeats && a.stride[k] == 0;
+    for (int k = made.tile + (made.chunk == 1); k <= l; ++k) repeats = repeats && a.stride[k] == 0;
     a.period = a.all ? made.chunk * made.inner : repeats ? adjacent : 0;
     for (int k = 0; k <= made.tile; ++k) a.once = a.once && (a.stride[k] == 0 || made.extent[k] == 1);
     accesses.push_back(a);
     return static_cast<int>(accesses.size()) - 1;
   }
   constexpr int value(dtype t, int access = -1, bool lasts = false, bool constant = false) {
-    values.push_back({t, access, lasts, constant, -1, -1});
+    values.push_back({t, access, lasts, constant, -1, -1, false, -1});
     return static_cast<int>(values.size()) - 1;
   }
   constexpr dtype type(int v) const { return values[v].type; }
@@ -113,12 +121,40 @@ private:
     int const a = converted(x, t), d = converted(y, t), e = converted(c, t);
     return call(kernels.arithmetic(op, t), t, a, d, e);
   }
-  constexpr int slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
-  constexpr int operand(step const& s, int k) const { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+  constexpr int single_or_slot(int s) const { return s >= 0 ? now[s] : fixed[~s]; }
+  constexpr int slot(int s) {
+    int const v = single_or_slot(s);
+    if (!values[v].single) return v;
+    if (values[v].spread < 0) values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
+    return values[v].spread;
+  }
+  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
 
   constexpr int loaded(step const& s) {
     int const a = access_of(s.access);
-    return accesses[a].all ? value(s.type, a) : filled(block_step::kind::copy, s.type, a);
+    if (!accesses[a].all && accesses[a].period != 1) return filled(block_step::kind::copy, s.type, a);
+    int const v = value(s.type, a);
+    values[v].single = !accesses[a].all;
+    return v;
+  }
+  /// Sums, differences and products with a single element, for which there are kernels; else -1.
+  constexpr int with_single(step const& s) {
+    int const count = s.kind >= step_kind::fma ? 3 : 2;
+    bool const sum = s.kind == step_kind::add, difference = s.kind == step_kind::sub, product = s.kind == step_kind::mul, fused = s.kind == step_kind::fma || s.kind == step_kind::fnma;
+    if (!(sum || difference || product || fused) || s.count != count || (s.type != dtype::float32 && s.type != dtype::float64)) return -1;
+    int in[3]{-1, -1, -1}, single = 0;
+    for (int k = 0; k < count; ++k) {
+      in[k] = single_or_slot(s.in[k]);
+      if (type(in[k]) != s.type) return -1;
+    }
+    if (!difference && values[in[0]].single && !values[in[1]].single) std::swap(in[0], in[1]);
+    for (int k = difference ? 0 : 1; k < count; ++k)
+      if (values[in[k]].single) single |= 1 << k;
+    if (single == 0 || values[in[0]].single != (single == 1)) return -1;
+    if (difference && single == 3) return -1;
+    block_op const op = sum ? block_op::add : difference ? block_op::sub : product ? block_op::mul : s.kind == step_kind::fma ? block_op::fma : block_op::fnma;
+    int const kernel = kernels.arithmetic(op, s.type, single);
+    return fused ? call(kernel, s.type, in[0], in[1], in[2]) : call(kernel, s.type, in[0], in[1]);
   }
   constexpr int filled(block_step::kind what, dtype t, int a) {
     bool const once = what == block_step::kind::copy && accesses[a].once;
@@ -142,6 +178,7 @@ private:
       for (int k = 1; k < s.count; ++k) v = combined(op, s.type, v, operand(s, k));
       return v;
     };
+    if (int const v = with_single(s); v >= 0) return v;
     switch (s.kind) {
     case step_kind::none: return s.access < 0 ? -1 : loaded(s);
     case step_kind::load:
@@ -194,8 +231,10 @@ private:
     for (int k = 0; k < b.sink_count; ++k) leave(p.sinks[b.sink_first + k]);
     allocate();
   }
-  constexpr index_t header() const { return (static_cast<index_t>(places.size() * sizeof(void*)) + 63) / 64 * 64; }
+  constexpr index_t header() const { return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size())); }
   constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
+  /// Do blocks of this length stay in the first cache? Long ones with what is read and written.
+  constexpr bool is_near(index_t elements) const { return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <= most_bytes; }
   constexpr int scratch_place(dtype t) {
     places.push_back({-1, static_cast<int>(slot_bytes)});
     slot_bytes += itemsize(t);
@@ -218,7 +257,7 @@ private:
     for (block_value& v : values)
       if (v.access >= 0 && v.last >= 0) {
         v.place = static_cast<int>(places.size());
-        places.push_back({v.access, 0});
+        places.push_back({v.access, 0}), memory_bytes += itemsize(v.type);
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};

@@ -20,6 +20,8 @@ struct block_access {
   bool all;
   /// Every block sees the same elements.
   bool once;
+  /// The buffer holds only the rows that its group is at.
+  bool own;
 };
 
 /// Where one block of a value is: read from or written to memory (`access` >= 0), or in the scratch memory, `byte` bytes in per element of a block.
@@ -65,6 +67,21 @@ struct block_body {
   int sink_first, sink_count;
 };
 
+/// Bytes in front of the blocks: addresses of the places and of what sinks leave, and by how much those in memory move from block to block.
+constexpr index_t block_header(int places, int in_memory, int sinks) { return (static_cast<index_t>(sizeof(void*)) * (places + in_memory + 2 * sinks) + 63) / 64 * 64; }
+
+/// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers with memory for so many rows
+/// are `slots[own_first .. + own_count)`.
+struct block_group {
+  static constexpr int most = 32; // nests
+  int body_first, body_count;
+  int own_first, own_count;
+  index_t extent, rows;
+  index_t points;    // of the loops that threads may share, else 0
+  index_t own_bytes; // of its buffers
+  index_t scratch;   // bytes, with these in front
+};
+
 /// A call with loops of its own.
 struct block_call {
   call_info info;
@@ -83,12 +100,14 @@ struct block_function {
 /// What a block is combined by, besides operators.
 enum class block_op : unsigned char { add, sub, mul, greatest, least, fma, fnma, equal };
 
-/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`.
+/// Names a kernel over blocks: of an operator computing in `type`, of `arithmetic`, or of the conversion from `from` to `type`. `single`: operands (bit by bit) of arithmetic that are one element for
+/// the whole block, such as the value of a row.
 struct kernel_key {
   enum class kind : unsigned char { op, arithmetic, convert } what;
   block_op arithmetic;
   dtype type, from;
   op_handle const* op;
+  int single;
 };
 /// Names how blocks of dtype `type` are folded into memory.
 struct fold_key {
@@ -116,6 +135,7 @@ struct block_program {
   list<stage> stages;
   list<block_call> calls;
   list<block_body> bodies;
+  list<block_group> groups;
   list<block_access> accesses;
   list<block_place> places;
   list<block_step> steps;
@@ -140,6 +160,7 @@ struct block_view {
   stage const* stages;
   block_call const* calls;
   block_body const* bodies;
+  block_group const* groups;
   block_access const* accesses;
   block_place const* places;
   block_step const* steps;

@@ -25,9 +25,31 @@ public:
     if constexpr (threaded)
       if (loop_parts const parts = parts_of(v, b); parts.count > 1) return run_in_parts(v, b, buffer, parts);
     block_runner r{v, b, buffer, scratch};
-    r.start();
     r.clear_all();
-    r.outer(0);
+    r.outer();
+  }
+
+  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
+      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first),
+        sinks_end(sinks + b.sink_count), at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {
+    sink_at = at + b.place_count, moves = reinterpret_cast<index_t*>(sink_at + b.sink_count);
+    auto* const blocks = scratch + block_header(b.place_count, b.memory_count, b.sink_count);
+    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
+    auto bytes = [&](int access) { return accesses[access].stride[b.tile] * b.chunk * accesses[access].itemsize; };
+    for (int k = 0; k < b.memory_count; ++k) moves[k] = bytes(places[k].access);
+    for (int k = 0; k < b.sink_count; ++k) moves[b.memory_count + k] = bytes(sinks[k].access);
+  }
+  /// Gives what will be folded into its neutral value, apart from memory for single rows.
+  void clear_all() const {
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear && !accesses[s->access].own) clear(*s);
+  }
+  /// Runs rounds `from` to `to` of the outermost loop, which is all that memory for single rows has room for.
+  void rows(index_t from, index_t to) {
+    begin = from, end = to;
+    for (block_sink const* s = sinks; s != sinks_end; ++s)
+      if (s->clear && accesses[s->access].own) clear(*s);
+    outer();
   }
 
 private:
@@ -37,7 +59,9 @@ private:
   block_access const* accesses;
   block_place const* places;
   block_sink const *sinks, *sinks_end;
-  std::byte** at; // the places in the present block
+  std::byte** at;      // the places in the present block
+  std::byte** sink_at; // ... and where it is left
+  index_t* moves;      // by how much both move from block to block, in bytes
   index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
   index_t begin, end; // of the outermost loop
   index_t chunk = 0;
@@ -56,57 +80,55 @@ private:
     index_t const bytes = (b.scratch + 63) / 64 * 64;
     scratch_block const scratch(static_cast<std::size_t>(parts.count * bytes));
     block_runner{v, b, buffer, scratch.data()}.clear_all();
-    for_each_part(parts.count, [&](int k) {
-      block_runner r{v, b, buffer, scratch.data() + k * bytes};
-      r.begin = parts.begin(k), r.end = parts.begin(k + 1);
-      r.start();
-      r.outer(0);
-    });
+    for_each_part(parts.count, [&](int k) { block_runner{v, b, buffer, scratch.data() + k * bytes}.rows(parts.begin(k), parts.begin(k + 1)); });
   }
 
-  block_runner(block_view const& view, block_body const& body_, std::byte* const* buffer_, std::byte* scratch)
-      : v(view), b(body_), buffer(buffer_), accesses(v.accesses + b.access_first), places(v.places + b.place_first), sinks(v.sinks + b.sink_first), sinks_end(sinks + b.sink_count),
-        at(reinterpret_cast<std::byte**>(scratch)), begin(0), end(b.extent[0]) {}
-
-  void start() {
-    auto* const blocks = reinterpret_cast<std::byte*>(at) + (static_cast<std::size_t>(b.place_count) * sizeof(void*) + 63) / 64 * 64;
-    for (int k = b.memory_count; k < b.place_count; ++k) at[k] = blocks + places[k].byte * b.block;
-  }
-  void clear_all() const {
-    for (block_sink const* s = sinks; s != sinks_end; ++s)
-      if (s->clear) clear(v.folds[s->fold], accesses[s->access], 0, buffer[accesses[s->access].buffer] + accesses[s->access].offset * accesses[s->access].itemsize);
-  }
   /// Where the present block of an access begins.
   std::byte* address(block_access const& a) const {
     index_t p = a.offset;
     for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
+    if (a.own) p -= a.stride[0] * begin;
     return buffer[a.buffer] + p * a.itemsize;
   }
-  /// Gives what is to be folded into its neutral value: row by row over the loops from `l` inwards.
+  void clear(block_sink const& s) const {
+    block_access const& a = accesses[s.access];
+    clear(v.folds[s.fold], a, 0, buffer[a.buffer] + a.offset * a.itemsize);
+  }
+  /// Row by row over the loops from `l` inwards.
   void clear(kernel::detail::reducer const& fold, block_access const& a, int l, std::byte* p) const {
+    auto extent = [&](int k) { return k ? b.extent[k] : end - begin; };
     while (l < b.rank && a.stride[l] == 0) ++l;
     if (l == b.rank) return fold.clear(1, p);
     int last = b.rank - 1;
     while (a.stride[last] == 0) --last;
-    if (l == last && a.stride[l] == 1) return fold.clear(b.extent[l], p);
-    for (index_t k = 0; k < b.extent[l]; ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
+    if (l == last && a.stride[l] == 1) return fold.clear(extent(l), p);
+    for (index_t k = 0; k < extent(l); ++k) clear(fold, a, l + 1, p + k * a.stride[l] * a.itemsize);
   }
-  void outer(int l) {
-    index_t const n = l == 0 ? end : b.extent[l];
-    i[l] = l == 0 ? begin : 0;
-    if (l < b.tile) {
-      for (; i[l] < n; ++i[l]) outer(l + 1);
-      return;
-    }
+  void outer() {
+    for (int l = 0; l < b.tile; ++l)
+      if (i[l] = l ? 0 : begin; i[l] >= last(l)) return;
     if (b.inner == 0) return;
-    for (; i[l] < n; i[l] += b.chunk) {
-      chunk = n - i[l] < b.chunk ? n - i[l] : b.chunk;
-      block();
+    for (int const t = b.tile;;) {
+      index_t const n = last(t);
+      i[t] = t ? 0 : begin;
+      for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
+      for (int k = 0; k < b.sink_count; ++k) sink_at[k] = address(accesses[sinks[k].access]);
+      while (i[t] < n) {
+        chunk = n - i[t] < b.chunk ? n - i[t] : b.chunk;
+        block();
+        if ((i[t] += b.chunk) >= n) break; // nothing points beyond what there is
+        for (int k = 0; k < b.memory_count; ++k) at[k] += moves[k];
+        for (int k = 0; k < b.sink_count; ++k) sink_at[k] += moves[b.memory_count + k];
+      }
+      int l = t - 1;
+      for (; l >= 0 && ++i[l] == last(l); --l) i[l] = l ? 0 : begin;
+      if (l < 0) return;
     }
   }
+  /// Where loop `l` ends.
+  index_t last(int l) const { return l ? b.extent[l] : end; }
   void block() {
     index_t const n = chunk * b.inner;
-    for (int k = 0; k < b.memory_count; ++k) at[k] = address(accesses[places[k].access]);
     for (block_step const *s = v.steps + b.step_first, *const end = s + b.step_count; s != end; ++s) {
       if (s->what == block_step::kind::call) {
         void const* const in[] = {at[s->in[0]], at[s->in[1]], at[s->in[2]], at[s->in[3]]};
@@ -121,7 +143,7 @@ private:
         copy(accesses[s->access], at[s->out], n);
       }
     }
-    for (block_sink const* s = sinks; s != sinks_end; ++s) leave(*s, n);
+    for (int k = 0; k < b.sink_count; ++k) leave(sinks[k], sink_at[k], n);
     first = false;
   }
   /// Calls `f(first element in the block, address relative to the block's, elements)` for each row of the block.
@@ -169,10 +191,9 @@ private:
     });
   }
   /// Stores a block, or folds it into memory.
-  void leave(block_sink const& s, index_t n) const {
+  void leave(block_sink const& s, std::byte* to, index_t n) const {
     block_access const& a = accesses[s.access];
     std::byte const* const x = at[s.from];
-    std::byte* const to = address(a);
     index_t const step = a.stride[b.rank - 1];
     if (s.kind == sink_kind::store) {
       if (a.all) return void(std::memcpy(to, x, static_cast<std::size_t>(n * a.itemsize)));

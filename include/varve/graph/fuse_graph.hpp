@@ -43,7 +43,7 @@ struct prepared {
   std::vector<block_callee> callees;
 
   block_view view() const {
-    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
+    return {p.buffers.data(), p.slots.data(), p.stages.data(), p.calls.data(), p.bodies.data(), p.groups.data(), p.accesses.data(), p.places.data(), p.steps.data(), p.sinks.data(), p.functions.data(), p.constants.data(),
             kernels.data(), folds.data(), callees.data()};
   }
 };
@@ -75,7 +75,7 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   r->p = plan_blocks<tensor_kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
     if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
-    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type));
+    else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type, k.single));
   }
   for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
   for (block_call const& c : r->p.calls)

@@ -107,10 +107,11 @@ struct block {
 };
 
 /// One unit of execution.
-enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan };
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan, rows };
 /// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
 /// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
 /// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
+/// `rows`: group `number` of a `block_program`.
 struct stage {
   stage_kind kind;
   int number;

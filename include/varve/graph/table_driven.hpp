@@ -13,13 +13,13 @@ namespace loop {
 
 /// Array sizes of frozen tables.
 struct block_sizes {
-  std::size_t buffers, slots, stages, calls, bodies, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
+  std::size_t buffers, slots, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants, arguments, results, kernels, folds, callees;
   static constexpr block_sizes of(block_program const& p) {
-    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
+    return {p.buffers.size(), p.slots.size(), p.stages.size(), p.calls.size(), p.bodies.size(), p.groups.size(), p.accesses.size(), p.places.size(), p.steps.size(), p.sinks.size(), p.functions.size(),
             p.constants.size(), p.arguments.size(), p.results.size(), p.keys.kernels.size(), p.keys.folds.size(), p.keys.callees.size()};
   }
   constexpr bool holds(block_sizes const& o) const {
-    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
+    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies && groups >= o.groups && accesses >= o.accesses && places >= o.places && steps >= o.steps &&
            sinks >= o.sinks && functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results && kernels >= o.kernels && folds >= o.folds &&
            callees >= o.callees;
   }
@@ -40,6 +40,7 @@ struct static_block_program {
   stage stages[S.stages + 1]{};
   block_call calls[S.calls + 1]{};
   block_body bodies[S.bodies + 1]{};
+  block_group groups[S.groups + 1]{};
   block_access accesses[S.accesses + 1]{};
   block_place places[S.places + 1]{};
   block_step steps[S.steps + 1]{};
@@ -69,7 +70,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   r.used = n;
   if (!S.holds(n)) return r;
   copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages), copy(r.calls, p.calls, n.calls);
-  copy(r.bodies, p.bodies, n.bodies), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
+  copy(r.bodies, p.bodies, n.bodies), copy(r.groups, p.groups, n.groups), copy(r.accesses, p.accesses, n.accesses), copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
   copy(r.sinks, p.sinks, n.sinks), copy(r.functions, p.functions, n.functions), copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
   for (std::size_t k = 0; k < n.calls; ++k) r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
@@ -105,7 +106,7 @@ struct planned_blocks {
   }
   static constexpr both value = build();
 };
-inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
+inline constexpr block_sizes usual_blocks{4096, 4096, 4096, 128, 1024, 256, 32768, 32768, 32768, 4096, 256, 65536, 64, 128, 1024, 64, 64}; // few calls and results: an empty one is not zeros, so that each costs the compiler something
 template <class Make, class First = planned_blocks<Make, usual_blocks>>
 using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First, planned_blocks<Make, First::value.program.used>>;
 
@@ -175,7 +176,7 @@ private:
     static constexpr block_callee callees[sizeof...(C) + 1]{detail::linked_callee<tabulated, static_cast<int>(C)>()...};
   };
   using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>, std::make_index_sequence<sizes.callees>>;
-  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.accesses, value.places,
+  static constexpr block_view view{value.buffers, value.slots,     value.stages,    value.calls,     value.bodies,   value.groups,    value.accesses, value.places,
                                    value.steps,   value.sinks,     value.functions, value.constants, linked::kernels, linked::folds,  linked::callees};
 };
 

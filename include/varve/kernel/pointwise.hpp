@@ -74,8 +74,12 @@ VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   F const f{};
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
     for (std::size_t i = 0; i < n; i += lanes<In>) {
-      std::size_t const left = n - i < lanes<In> ? n - i : lanes<In>;
-      kernel::store_first<In>(out + i, left, batch<In>(f(kernel::load_first(in + i, left)...)));
+      std::size_t const left = n - i;
+      bool const whole = left >= lanes<In>; // masks cost even when they are full
+      batch<In> const r(f((whole ? kernel::load(in + i) : kernel::load_first(in + i, left))...));
+      if (whole) [[likely]]
+        kernel::store(out + i, r);
+      else kernel::store_first<In>(out + i, left, r);
     }
   else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
     for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
