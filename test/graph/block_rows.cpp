@@ -183,6 +183,12 @@ TEST_CASE("rows: slices, joins, reversed rows and broadcast operands", "[fuse][g
     return vv::softmax(s + before, x1);
   };
   CHECK(run(shifted, x, y, w).apart < 1e-12);
+  auto const halves = [](tensor const& a, tensor const& b, tensor const&) { // one half of a buffer is read 250 rows on from where the other is written, and between both
+    tensor const e = vv::exp(a * b), low = vv::reshape(vv::slice(e, x0, 0, 250), dims{250, 60}), high = vv::slice(e, x0, 250, 500), both = vv::slice(e, x0, 125, 375);
+    tensor const s = vv::softmax(low, x1), t = vv::cat(std::tuple(s, vv::tanh(high + s)), x0), u = vv::slice(t, x0, 125, 375);
+    return std::tuple(t, u * vv::reshape(vv::sum(u, x1), dims{250, 1}), vv::softmax(both, x1), e, vv::softmax(vv::slice(e, x0, 1, 251) * s, x1));
+  };
+  CHECK(run(halves, x, y, w).apart < 1e-12);
 }
 
 TEST_CASE("rows: dtypes of their own, integers to the bit", "[fuse][graph][rows][dtype]") {
