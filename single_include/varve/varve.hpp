@@ -18314,6 +18314,7 @@ struct row_group {
 
 /// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a row, where the others find it. A plan for loops over registers computes cheap
 /// values anew, since it would have to go through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than `most_steps` steps: work is quadratic.
+template <class = void>
 class row_sharing {
 public:
   constexpr row_sharing(program& program_, row_group& group_) : p(program_), g(group_) {}
@@ -18637,6 +18638,7 @@ constexpr bool folds_rows(program const& p, body const& b) {
 
 /// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for each row: then a nest needs
 /// of the others only what they did in this row. Work is linear in the steps.
+template <class = void>
 class row_planner {
 public:
   constexpr explicit row_planner(program& program_) : p(program_) { place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1); }
@@ -18834,7 +18836,7 @@ private:
         if (st.kind == stage_kind::loops)
           if (body& b = p.bodies[st.number]; b.extent[0] != g.extent) split(b, g.extent);
       }
-      row_sharing(p, g).run();
+      row_sharing<>(p, g).run();
       choose_rows(g);
       auto mine = [&](int k) { return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last); };
       list<row_buffer> own;
@@ -20200,7 +20202,7 @@ private:
   /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
   constexpr void function(graph const& g, int number) {
     program p = loop::plan(g);
-    list<row_group> const groups = row_planner(p).run();
+    list<row_group> const groups = row_planner<>(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
     for (buffer b : p.buffers) {

@@ -19,6 +19,7 @@ constexpr bool folds_rows(program const& p, body const& b) {
 
 /// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for each row: then a nest needs
 /// of the others only what they did in this row. Work is linear in the steps.
+template <class = void>
 class row_planner {
 public:
   constexpr explicit row_planner(program& program_) : p(program_) { place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1); }
@@ -216,7 +217,7 @@ private:
         if (st.kind == stage_kind::loops)
           if (body& b = p.bodies[st.number]; b.extent[0] != g.extent) split(b, g.extent);
       }
-      row_sharing(p, g).run();
+      row_sharing<>(p, g).run();
       choose_rows(g);
       auto mine = [&](int k) { return k >= static_cast<int>(lives.size()) || (lives[k].from >= g.first && lives[k].to <= g.last); };
       list<row_buffer> own;

@@ -22,6 +22,7 @@ struct row_group {
 
 /// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a row, where the others find it. A plan for loops over registers computes cheap
 /// values anew, since it would have to go through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than `most_steps` steps: work is quadratic.
+template <class = void>
 class row_sharing {
 public:
   constexpr row_sharing(program& program_, row_group& group_) : p(program_), g(group_) {}
