@@ -8985,7 +8985,6 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
 // ---- varve/kernel/polynomial.hpp
 namespace varve::kernel {
 
-#if VARVE_USE_XSIMD
 /// p[0] + p[1] z + p[2] z^2 + ... by Horner's scheme: N - 1 multiply-adds, one after the other.
 template <class T, int N>
 VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
@@ -8994,7 +8993,6 @@ VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
   for (int k = N - 2; k >= 0; --k) r = kernel::fma<T>(r, z, batch<T>(p[k]));
   return r;
 }
-#endif
 
 } // namespace varve::kernel
 
