@@ -223,3 +223,33 @@ TEST_CASE("fast_math: compile(f, fast_math), with captured tensors", "[graph][fa
   close(fast(w), f(w), 1e-13);
   CHECK(fast.versions() == 1);
 }
+
+TEST_CASE("fast_math: roots by logarithms of negative numbers, e is not 4, results that are arguments written into", "[graph][fast_math]") {
+  tensor const x = vv::sub(values(7, vv::dims(50)), 1.25), y = vv::sub(values(8, vv::dims(50)), 1.2505);
+  auto const f = [](auto const& x, auto const& y) {
+    auto const p = x * y, q = p * p;
+    return std::tuple(vv::exp(0.5 * vv::log(x * x + 0.0) + 0.5 * vv::log(y * y)), vv::exp(0.5 * vv::log(vv::square(y))) + x, vv::exp(0.5 * (vv::log(q / x * x) + vv::log(q))),
+                      vv::exp(x + 1.0) + y - (4.0 * vv::exp(x) + y), vv::exp(x - x + 2.0) + y - (y + 16.0), vv::exp(x + 0.5) + y - (y - 2.0 * vv::exp(x)));
+  };
+  auto const [a, b, c, d, e, g] = f(x + 0.0003, y);
+  auto const got = vv::fuse(vv::make_fx(f)(x, y), vv::fast_math)(vv::boxed_args(x + 0.0003, y));
+  close(got[0], a, 1e-12), close(got[1], b, 1e-12), close(got[2], c, 1e-12), close(got[3], d, 1e-12), close(got[4], e, 1e-12), close(got[5], g, 1e-12);
+
+  tensor const z = vv::clone(x), w = vv::clone(x);
+  auto const writes = [](tensor const& v) {
+    tensor const before = vv::clone(v);
+    vv::add_(v, 1.0);
+    return before + 0.0 * before;
+  };
+  graph const traced = vv::make_fx(writes)(vv::clone(x)), fast = vv::relax(traced);
+  close(vv::interpret(fast, vv::boxed_args(z))[0], x, 0);
+  close(z, x + 1.0, 0);
+  close(vv::compile(writes, vv::fast_math)(w), x, 0);
+  close(w, x + 1.0, 0);
+}
+
+TEST_CASE("fast_math: operators that the program does not call", "[graph][fast_math]") {
+  tensor const x = values(9, vv::dims(7));
+  auto const f = [](auto const& v) { return vv::mul(vv::exp(v), 2.0) + vv::mul(vv::log(v), -2.0); }; // becomes a difference
+  close(vv::compile(f, vv::fast_math)(x), f(x), 1e-13);
+}

@@ -38,6 +38,15 @@ static_assert(relaxed([](auto x, auto y) { return vv::exp(x + y) - vv::exp(x) * 
 static_assert(operations([](auto x) { return vv::sqrt(x) * vv::sqrt(x); }, v) == 0);
 static_assert(relaxed([](auto x) { return vv::sqrt(x * x); }, v).count(vv::sqrt) == 1); // |x|
 static_assert(relaxed([](auto x) { return vv::log(x * x) - vv::log(x); }, v).count(vv::log) == 2);
+static_assert(relaxed([](auto x, auto y) { return vv::exp(vv::log(x / y) - vv::log(x)); }, v, v).count(vv::exp) == 0);
+// Roots by logarithms are those of positive numbers: of x * x the root is |x|.
+static_assert(relaxed([](auto x) { return vv::exp(0.5 * vv::log(x * x)); }, v).count(vv::exp) == 1);
+static_assert(relaxed([](auto x, auto y) { return vv::exp(0.5 * (vv::log(x / y) + vv::log(x * y))); }, v, v).count(vv::exp) == 1);
+static_assert(relaxed([](auto x) { return vv::exp(0.5 * vv::log(x * x)) + vv::log(x); }, v).count(vv::log) == 2);
+// e is no number that a program writes down.
+static_assert(relaxed([](auto x, auto y) { return vv::exp(x + 1.0) + y - (4.0 * vv::exp(x) + y); }, v, v).count(vv::exp) > 0);
+static_assert(relaxed([](auto x, auto y) { return vv::exp(x + 0.5) + y - (y - 2.0 * vv::exp(x)); }, v, v).count(vv::exp) > 0);
+static_assert(relaxed([](auto x, auto y) { return vv::exp(x - x + 2.0) + y - (y + 16.0); }, v, v).count(vv::exp) > 0);
 // What agrees in part only is left alone.
 static_assert(relaxed([](auto x) { return vv::abs(x) - x; }, v).count(vv::abs) == 1);
 static_assert(relaxed([](auto x, auto y) { return vv::maximum(x, y) - x; }, v, v).count(vv::maximum) == 1);
@@ -62,3 +71,11 @@ constexpr auto textbook = relaxed(mapped, v, v, v, scalar, v);
 static_assert(textbook.count(vv::exp) == 2 && textbook.count(vv::erf) == 2 && textbook.count(vv::log) == 1 && textbook.count(vv::sqrt) == 1 &&
               textbook.count(vv::div) <= 4);
 static_assert(2 * textbook.operations() < traced.operations());
+
+// A long chain of sums with numbers takes no deep recursion.
+constexpr auto chain = [](auto x) {
+  auto r = x * x;
+  for (int k = 0; k < 600; ++k) r = r + static_cast<double>(k % 3);
+  return r * 3.0;
+};
+static_assert(operations(chain, v) <= 610);

@@ -4,6 +4,8 @@
 #include <varve/graph/fuse_sized.hpp>
 #include <varve/graph/relax.hpp>
 #include <varve/graph/table_driven.hpp>
+#include <varve/op/add.hpp>
+#include <varve/op/mul.hpp>
 
 namespace varve {
 
@@ -39,8 +41,8 @@ struct fast_math_t {};
 /// real arithmetic instead of what IEEE arithmetic says operation by operation: sums and products in another order, reciprocals, 0 for products with
 /// 0, what cancels left out. It takes for granted that no operation, also one whose result is not chosen, gives an infinity or NaN, and that the sign
 /// of a zero does not matter. As `-ffast-math` of compilers, and beyond: equal functions of the inputs are found however they are written,
-/// exponentials and roots included, so that what reverse mode computes twice in different words is computed once. Compilers need about twice the time
-/// for tracing and planning.
+/// exponentials and roots included, so that what reverse mode computes twice in different words is computed once. Constants that agree to 12 digits are
+/// taken for equal. Compilers need about twice the time for tracing and planning.
 inline constexpr fast_math_t fast_math{};
 
 template <class F>
@@ -48,9 +50,19 @@ template <class F>
 constexpr fused<loop::relaxed<F>> fuse(F const&, fast_math_t) {
   return {};
 }
+namespace detail {
+/// Makes the operators that `relax` writes with known to tensors: the program may call none of them.
+template <class G>
+void relaxed_operators() {
+  (void)registered_table<dependent<add_t, G>, 0>(), (void)registered_table<dependent<sub_t, G>, 0>(), (void)registered_table<dependent<mul_t, G>, 0>(),
+      (void)registered_table<dependent<div_t, G>, 0>(), (void)registered_table<dependent<neg_t, G>, 0>(), (void)registered_table<dependent<expand_t, G>, 1>();
+}
+} // namespace detail
+
 /// A graph made at run time.
 template <class G>
 requires std::is_same_v<G, graph> fused_graph fuse(G const& g, fast_math_t) {
+  detail::relaxed_operators<G>();
   G const better = loop::typed_and_optimized(g);
   G const relaxed = relax(better);
   return fused_graph(loop::prepare<>(relaxed));

@@ -17,6 +17,7 @@ struct relaxer : folder {
   };
   list<int> table{};    // entries by value
   list<entry> seen{};   // of this region
+  list<std::size_t> filled{}; // slots of this region
   list<int> inputs{};   // the first floating-point arguments of this region, old numbers
   list<char> nonzero{}; // old nodes that the program divides by, or takes the logarithm of
   list<int> new_uses{}; // by new node: how often the old nodes that became it are used
@@ -45,8 +46,8 @@ struct relaxer : folder {
     return s;
   }
   constexpr void start() {
-    table.assign(table.size(), -1);
-    seen = {}, inputs = {};
+    for (std::size_t s : filled) table[s] = -1;
+    filled.clear(), seen.clear(), inputs.clear();
   }
   /// What a new node is a multiple of, and the factor.
   struct multiple {
@@ -69,19 +70,19 @@ struct relaxer : folder {
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = round_to(m.type, x);
     return add(c, nullptr, known::constant);
   }
-  /// `by` times a new node that has the shape of `nd`.
-  constexpr int scaled(node const& nd, int n, double by) {
+  /// `by` times a new node that has the shape of `nd`; `deep`: through so many sums with numbers.
+  constexpr int scaled(node const& nd, int n, double by, int deep = 8) {
     multiple const m = factored(n);
     if (m.by != 1 && at(m.of).out == nd.out && is_moderate(by * m.by)) n = m.of, by *= m.by;
     if (by == 1) return n;
     if (by == -1) return negated(nd, n);
-    if ((kind(n) == known::add || kind(n) == known::sub) && uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
+    if (deep > 0 && (kind(n) == known::add || kind(n) == known::sub) && uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
       for (int k = 0; k < 2; ++k)
         if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out && is_moderate(by * value[static_cast<std::size_t>(input(n, k))])) {
           node const sum = at(n);
           known const how = kind(n);
           int in[2];
-          in[k] = number(nd.out, by * value[static_cast<std::size_t>(input(n, k))]), in[1 - k] = scaled(nd, input(n, 1 - k), by);
+          in[k] = number(nd.out, by * value[static_cast<std::size_t>(input(n, k))]), in[1 - k] = scaled(nd, input(n, 1 - k), by, deep - 1);
           return add(sum, in, how);
         }
     return pair(mul_, known::mul, nd, n, number(nd.out, by));
@@ -103,7 +104,7 @@ struct relaxer : folder {
     meta const out = at(n).out; // a copy: nodes move
     std::size_t const s = slot(f.value, out);
     if (table[s] >= 0) return;
-    table[s] = static_cast<int>(seen.size());
+    table[s] = static_cast<int>(seen.size()), filled.push_back(s);
     seen.push_back({f.value, scale, n});
   }
   /// An exponential that another value is a multiple of, by an input: that value and one operation more; -1 for none.
@@ -197,11 +198,13 @@ struct relaxer : folder {
 
 /// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
 /// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where they are least work; what
-/// several values are divided by is inverted once. Expected constant work per node. A template, so that units which do not fuse
+/// several values are divided by is inverted once. Expected constant work per node. Graphs that write into their arguments are optimized only: a result
+/// that is an argument would be read after the write. A template, so that units which do not fuse
 /// know nothing of the operators it writes with.
 template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
 constexpr graph relax(graph const& g) {
   graph const ready = optimize(g);
+  if (has_mutation(ready)) return ready;
   detail::relaxer first(ready);
   first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
   first.div_ = &handle<Div>;

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 /// @file
-/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of 4 modulo p are as many as there are exponents
-/// modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they do for numbers.
+/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of a square modulo p are as many as there are
+/// exponents modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they do for numbers.
 namespace varve::residue {
 
 __extension__ typedef unsigned __int128 product;
@@ -30,6 +30,8 @@ constexpr std::uint64_t power(std::uint64_t x, std::uint64_t n) {
     if (n & 1) r = times<M>(r, x);
   return r;
 }
+/// What stands for e: the square of a number drawn at random, since e is a root of no polynomial that programs write down, as 4 would be.
+inline constexpr std::uint64_t base = times<p>(1397604287562718849u, 1397604287562718849u);
 /// 1 / x, by Fermat; 0 for 0.
 template <std::uint64_t M>
 constexpr std::uint64_t inverse(std::uint64_t x) {
