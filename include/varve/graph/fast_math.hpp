@@ -42,7 +42,7 @@ struct fast_math_t {};
 /// 0, what cancels left out. It takes for granted that no operation, also one whose result is not chosen, gives an infinity or NaN, and that the sign
 /// of a zero does not matter. As `-ffast-math` of compilers, and beyond: equal functions of the inputs are found however they are written,
 /// exponentials and roots included, so that what reverse mode computes twice in different words is computed once. Constants that agree to 12 digits are
-/// taken for equal. Compilers need about twice the time for tracing and planning.
+/// taken for equal. Compilers need two to three times the time (g++ 12: 3.5 ms more for each node of thousands).
 inline constexpr fast_math_t fast_math{};
 
 template <class F>
