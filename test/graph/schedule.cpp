@@ -107,3 +107,31 @@ TEST_CASE("schedule: ordered bodies compute what the function does", "[graph]") 
   CHECK(c == Approx(s).epsilon(1e-12));
   CHECK(d == Approx(t).epsilon(1e-12));
 }
+
+namespace {
+/// Values that a program stores in temporaries without reading them.
+template <class P>
+constexpr int unread_stores(P const& p) {
+  int n = 0;
+  for (std::size_t b = 0; b < p.used.bodies; ++b)
+    for (int k = 0; k < p.bodies[b].sink_count; ++k) {
+      auto const& s = p.sinks[p.bodies[b].sink_first + k];
+      int const to = p.accesses[s.access].buffer;
+      if (s.kind != vv::loop::sink_kind::store || p.buffers[to].where != vv::loop::place::arena) continue;
+      bool read = false;
+      for (std::size_t t = 0; t < p.used.steps; ++t) read = read || (p.steps[t].access >= 0 && p.accesses[p.steps[t].access].buffer == to);
+      for (std::size_t t = 0; t < p.used.stages; ++t)
+        for (int const in : p.stages[t].in) read = read || in == to;
+      n += !read;
+    }
+  return n;
+}
+constexpr auto normalized = [](auto const& x, auto const& w, auto const& b, auto const& g) { return vv::sum(g * vv::gelu(vv::layer_norm(x, vv::shape<24>, w, b))); };
+} // namespace
+
+TEST_CASE("plan: nothing is stored that nothing reads", "[graph][fuse]") {
+  using matrix = vv::array<float, 6, 24>;
+  using row = vv::array<float, 24>;
+  constexpr auto backward = vv::fuse(vv::grad<0, 1, 2>(normalized)); // its sums over columns join the loop that makes what they add up
+  STATIC_REQUIRE(unread_stores(std::remove_cvref_t<decltype(backward)>::program<matrix, row, row, matrix>::value) == 0);
+}

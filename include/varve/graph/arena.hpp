@@ -44,6 +44,42 @@ constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
   return lives;
 }
 
+/// Leaves out what is stored in temporaries that nothing reads: a value is kept for others that a later decision of the planner computes beside it.
+constexpr void drop_unread(program& p) {
+  list<char> read(p.buffers.size(), 0);
+  auto mark = [&](int b) {
+    if (b >= 0) read[static_cast<std::size_t>(b)] = 1;
+  };
+  auto accessed = [&](int a) {
+    if (a >= 0) mark(p.accesses[static_cast<std::size_t>(a)].buffer);
+  };
+  for (stage const& st : p.stages) {
+    if (st.kind == stage_kind::loops) {
+      body const& b = p.bodies[static_cast<std::size_t>(st.number)];
+      for (int k = b.fixed_first; k < b.fixed_first + b.fixed_count; ++k) accessed(p.steps[static_cast<std::size_t>(k)].access);
+      for (int k = b.step_first; k < b.step_first + b.step_count; ++k) accessed(p.steps[static_cast<std::size_t>(k)].access);
+      for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
+        if (sink const& s = p.sinks[static_cast<std::size_t>(k)]; s.kind != sink_kind::store) accessed(s.access);
+    } else if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
+      call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
+      mark(st.in[0]);
+      for (int k = 0; k < c.operands; ++k) mark(p.slots[static_cast<std::size_t>(st.in[1] + k)]);
+    } else {
+      for (int b : st.in) mark(b);
+    }
+  }
+  for (body& b : p.bodies) {
+    int kept = 0;
+    for (int k = 0; k < b.sink_count; ++k) {
+      sink const s = p.sinks[static_cast<std::size_t>(b.sink_first + k)];
+      int const to = p.accesses[static_cast<std::size_t>(s.access)].buffer;
+      bool const needed = s.kind != sink_kind::store || p.buffers[static_cast<std::size_t>(to)].where != place::arena || read[static_cast<std::size_t>(to)];
+      if (needed || (kept == 0 && k + 1 == b.sink_count)) p.sinks[static_cast<std::size_t>(b.sink_first + kept++)] = s; // a loop leaves something
+    }
+    b.sink_count = kept;
+  }
+}
+
 /// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages (`when`, see there), do not meet.
 constexpr void place_in_arena(program& p, list<int> const& when = {}) {
   list<life> lives = lifetimes(p, when);

@@ -38,6 +38,7 @@ public:
       if (groups[k].call >= 0) call(groups[k].call);
       else boxes(static_cast<int>(k), u);
     }
+    drop_unread(p);
     place_in_arena(p);
     return static_cast<program&&>(p);
   }
