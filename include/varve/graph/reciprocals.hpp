@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/fwd.hpp>
 #include <varve/graph/folder.hpp>
 
 namespace varve {
