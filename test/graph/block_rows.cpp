@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <varve/varve.hpp>
+#include "../sample/apart.hpp"
 
 #include <varve_test.hpp>
 
@@ -14,29 +14,16 @@ using vv::array, vv::boxed_args, vv::dims, vv::dtype, vv::index_t, vv::spec, vv:
 
 // Loop nests of run-time programs, and of tables, that take turns row by row.
 namespace {
+using sample::apart, sample::element;
 constexpr auto x0 = vv::axis<0>;
 constexpr auto x1 = vv::axis<1>;
 
-double element(tensor const& t, index_t k) {
-  return vv::on_dtype(t.dtype(), "test", [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[k]); });
-}
 tensor waves(dims const& sizes, double phase, dtype type = dtype::float32, double scale = 1) {
   tensor t = tensor::empty(sizes, type);
   vv::on_dtype(type, "test", [&]<class T>() {
     for (index_t k = 0; k < t.numel(); ++k) static_cast<T*>(t.raw())[k] = static_cast<T>(scale * std::sin(phase + 1.3 * static_cast<double>(k)));
   });
   return t;
-}
-/// Greatest difference, relative to 1 + |b|; 1e9 where dtype, sizes or NaNs differ.
-double apart(tensor const& a, tensor const& other) {
-  tensor const b = other.is_contiguous() ? other : vv::detail::contiguous_copy(other);
-  if (!(vv::meta_of(a) == vv::meta_of(b))) return 1e9;
-  double worst = 0;
-  for (index_t k = 0; k < a.numel(); ++k) {
-    double const x = element(a, k), y = element(b, k), d = std::fabs(x - y) / (1 + std::fabs(y));
-    if (!(d <= worst) && !(x != x && y != y)) worst = d >= 0 ? d : x == y ? worst : 1e9;
-  }
-  return worst;
 }
 double apart(boxed_args const& a, boxed_args const& b) {
   double worst = a.size() == b.size() ? 0 : 1e9;

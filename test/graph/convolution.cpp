@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Convolutions in fused programs, against operators one by one.
-#include <varve/varve.hpp>
+#include "../sample/apart.hpp"
 
 #include <cmath>
 #include <varve_test.hpp>
 namespace vv = varve;
+using sample::filled;
 using vv::array, vv::dim, vv::dims, vv::dtype, vv::index_t, vv::ints, vv::spec, vv::table_driven, vv::tensor;
 
 namespace {
-template <class A>
-A filled(double phase) {
-  A a{};
-  for (index_t i = 0; i < A::size(); ++i) a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
-  return a;
-}
 template <class A>
 tensor on_heap(A const& a) {
   return vv::clone(tensor::from_blob(const_cast<typename A::value_type*>(a.data), vv::to_dims(vv::shape_of(a)),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "../sample/apart.hpp"
 #include "../sample/value.hpp"
-
-#include <varve/varve.hpp>
 
 #include <thread>
 #include <varve_test.hpp>
@@ -11,13 +10,6 @@ namespace vv = varve;
 
 namespace {
 tensor twice(tensor const& x) { return x * 2; }
-struct noting : vv::dispatch_mode<noting> {
-  int calls = 0;
-  auto process(auto op, auto const&... args) {
-    ++calls;
-    return op(args...);
-  }
-};
 } // namespace
 
 TEST_CASE("fuse: a function that captures is compiled for tensors", "[fuse][compile]") {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sample.hpp"
 
+#include "../sample/apart.hpp"
 #include "../sample/bump.hpp"
-
-#include <varve/varve.hpp>
 
 #include <varve_test.hpp>
 
@@ -13,11 +12,9 @@ using vv::dims;
 using vv::dtype;
 using vv::index_t;
 using vv::tensor;
+using sample::apart, sample::element, sample::noting;
 
 namespace {
-double element(tensor const& t, index_t k) {
-  return vv::on_dtype(t.dtype(), "test", [&]<class T>() { return static_cast<double>(static_cast<T const*>(t.raw())[k]); });
-}
 template <class X>
 void put(tensor const& t, index_t k, X x) {
   vv::on_dtype(t.dtype(), "test", [&]<class T>() { static_cast<T*>(t.raw())[k] = static_cast<T>(x); });
@@ -26,17 +23,6 @@ tensor counting(dims const& sizes, dtype type = dtype::float32, double step = 0.
   tensor t = tensor::empty(sizes, type);
   for (index_t k = 0; k < t.numel(); ++k) put(t, k, start + step * static_cast<double>(k % 97));
   return t;
-}
-/// Greatest difference, relative to 1 + |b|; of tensors that are of another kind 1e9.
-double apart(tensor const& a, tensor const& other) {
-  tensor const b = other.is_contiguous() ? other : vv::detail::contiguous_copy(other);
-  if (!(vv::meta_of(a) == vv::meta_of(b))) return 1e9;
-  double worst = 0;
-  for (index_t k = 0; k < a.numel(); ++k) {
-    double const x = element(a, k), y = element(b, k), d = std::fabs(x - y) / (1 + std::fabs(y));
-    if (!(d <= worst) && !(x != x && y != y)) worst = d >= 0 ? d : x == y ? worst : 1e9;
-  }
-  return worst;
 }
 template <class... X>
 double fused_and_eager_differ(vv::graph const& g, X const&... x) {
@@ -52,13 +38,6 @@ tensor all_operators(tensor const& x, tensor const& i) {
   return vv::sum(c) + vv::amax(vv::gather(x, vv::axis<0>, i)) + vv::to(vv::argmax(x, vv::axis<0>), dtype::float32) + vv::sum(vv::scatter_add(x, vv::axis<0>, i, x)) +
          vv::sum(vv::to(vv::one_hot(i, vv::axis<5>), dtype::float32)) + vv::sum(vv::exp(vv::sigmoid(vv::abs(vv::maximum(x, vv::relu(x))))));
 }
-struct noting : vv::dispatch_mode<noting> {
-  int calls = 0;
-  auto process(auto op, auto const&... args) {
-    ++calls;
-    return op(args...);
-  }
-};
 } // namespace
 
 double sample::run_time_difference(graph const& g, std::vector<std::vector<double>> const& arguments, std::vector<std::vector<double>> const& expected) {

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cmath>
-#include <varve/varve.hpp>
+#include "../sample/apart.hpp"
 #include <varve_test.hpp>
 
 namespace vv = varve;
+using sample::filled;
 using vv::array, vv::index_t, vv::spec, vv::table_driven, vv::tensor;
 
 // Fused functions that stay tables: the same results as those whose operations are code.
 namespace {
 
-template <class A>
-A filled(double phase) {
-  A a{};
-  for (index_t i = 0; i < A::size(); ++i) a[i] = static_cast<typename A::value_type>(0.5 * std::sin(phase + 1.3 * static_cast<double>(i)));
-  return a;
-}
 /// Greatest difference of two results, relative to 1 + |expected|. Of integers and booleans any difference counts as 1.
 template <class T>
 double apart_numbers(T a, T b) {
