@@ -28046,6 +28046,19 @@ struct relaxer : folder {
     return r;
   }
 };
+
+/// `relax` of a graph that is optimized already.
+template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
+constexpr graph relaxed(graph const& g) {
+  if (has_mutation(g)) return g;
+  relaxer first(g);
+  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
+  first.div_ = &handle<Div>;
+  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
+  graph const better = optimize(simple);
+  graph const inverted = share_reciprocals<Mul>(better);
+  return optimize(inverted);
+}
 } // namespace detail
 
 /// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
@@ -28053,17 +28066,10 @@ struct relaxer : folder {
 /// several values are divided by is inverted once. Expected constant work per node. Graphs that write into their arguments are optimized only: a result
 /// that is an argument would be read after the write. A template, so that units which do not fuse
 /// know nothing of the operators it writes with.
-template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
+template <class Mul = mul_t>
 constexpr graph relax(graph const& g) {
   graph const ready = optimize(g);
-  if (has_mutation(ready)) return ready;
-  detail::relaxer first(ready);
-  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
-  first.div_ = &handle<Div>;
-  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
-  graph const better = optimize(simple);
-  graph const inverted = share_reciprocals<Mul>(better);
-  return optimize(inverted);
+  return detail::relaxed<Mul>(ready);
 }
 
 } // namespace varve
@@ -28272,7 +28278,7 @@ struct traced<relaxed<F>, A...> {
     graph const g = traced<F, A...>{}();
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return relax(better);
+    return varve::detail::relaxed<>(better);
   }
 };
 template <class F, class... S>
@@ -28281,7 +28287,7 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
     graph const g = traced_for_samples<F, S...>::at(point);
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return relax(better);
+    return varve::detail::relaxed<>(better);
   }
 };
 } // namespace loop
@@ -28315,7 +28321,7 @@ template <class G>
 requires std::is_same_v<G, graph> fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
   G const better = loop::typed_and_optimized(g);
-  G const relaxed = relax(better);
+  G const relaxed = detail::relaxed<>(better);
   return fused_graph(loop::prepare<>(relaxed));
 }
 template <class F, class How>

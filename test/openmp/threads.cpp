@@ -201,7 +201,7 @@ TEST_CASE("OpenMP: rows that several loop nests go through in turn", "[graph][op
     index_t wrong = 0;
     for (index_t e = 0; e < one.numel(); ++e) wrong += !(std::fabs(one.data<float>()[e] - eager.data<float>()[e]) <= 1e-6f);
     CHECK(wrong == 0);
-    for (int const threads : {2, 3, 5}) {
+    for (int const threads : {2, 3, 4}) { // not more: libomp 14 does not free the arrays of a team that grows past twice the cores
       CHECK(same_bits(one, with_threads(threads, [&] { return rows_of(x, y); })));
       auto const [ex, ey] = with_threads(threads, [&] { return slopes(x, y); });
       CHECK(same_bits(dx, ex));

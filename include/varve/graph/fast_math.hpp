@@ -21,7 +21,7 @@ struct traced<relaxed<F>, A...> {
     graph const g = traced<F, A...>{}();
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return relax(better);
+    return varve::detail::relaxed<>(better);
   }
 };
 template <class F, class... S>
@@ -30,7 +30,7 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
     graph const g = traced_for_samples<F, S...>::at(point);
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return relax(better);
+    return varve::detail::relaxed<>(better);
   }
 };
 } // namespace loop
@@ -64,7 +64,7 @@ template <class G>
 requires std::is_same_v<G, graph> fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
   G const better = loop::typed_and_optimized(g);
-  G const relaxed = relax(better);
+  G const relaxed = detail::relaxed<>(better);
   return fused_graph(loop::prepare<>(relaxed));
 }
 template <class F, class How>

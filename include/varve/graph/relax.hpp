@@ -194,6 +194,19 @@ struct relaxer : folder {
     return r;
   }
 };
+
+/// `relax` of a graph that is optimized already.
+template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
+constexpr graph relaxed(graph const& g) {
+  if (has_mutation(g)) return g;
+  relaxer first(g);
+  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
+  first.div_ = &handle<Div>;
+  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
+  graph const better = optimize(simple);
+  graph const inverted = share_reciprocals<Mul>(better);
+  return optimize(inverted);
+}
 } // namespace detail
 
 /// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the inputs, are computed once
@@ -201,17 +214,10 @@ struct relaxer : folder {
 /// several values are divided by is inverted once. Expected constant work per node. Graphs that write into their arguments are optimized only: a result
 /// that is an argument would be read after the write. A template, so that units which do not fuse
 /// know nothing of the operators it writes with.
-template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t, class Expand = expand_t>
+template <class Mul = mul_t>
 constexpr graph relax(graph const& g) {
   graph const ready = optimize(g);
-  if (has_mutation(ready)) return ready;
-  detail::relaxer first(ready);
-  first.expand = &handle<Expand>, first.add_ = &handle<Add>, first.sub_ = &handle<Sub>, first.neg_ = &handle<Neg>, first.mul_ = &handle<Mul>,
-  first.div_ = &handle<Div>;
-  graph const simple = first.w.run([&](int n) { return first.live[static_cast<std::size_t>(n)] ? first.visit(n) : -1; }, [&] { first.start(); });
-  graph const better = optimize(simple);
-  graph const inverted = share_reciprocals<Mul>(better);
-  return optimize(inverted);
+  return detail::relaxed<Mul>(ready);
 }
 
 } // namespace varve
