@@ -19582,7 +19582,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
+    b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;
@@ -22435,8 +22435,38 @@ VARVE_INLINE void call(auto const& mem) {
 /// call: they would fill the instruction cache, and take the compiler's time.
 namespace varve::loop {
 
-/// Steps of a block, and of a body that stays whole: usual programs are far below.
-inline constexpr int block_steps = 64, whole_body = 512;
+/// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many operations counts as `long_step` of them.
+inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
+
+namespace detail {
+/// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator once.
+class long_operators {
+public:
+  constexpr bool contains(step const& s) {
+    if (s.kind != step_kind::op) return false;
+    for (entry const& e : seen)
+      if (e.op == s.op) return e.is_long;
+    seen.push_back({s.op, identify(*s.op) == known::pointwise});
+    return seen.back().is_long;
+  }
+
+private:
+  struct entry {
+    op_handle const* op;
+    bool is_long;
+  };
+  list<entry> seen{};
+};
+} // namespace detail
+
+/// Is a body compiled as a whole? Long ones are cut into blocks.
+constexpr bool stays_whole(program const& p, body const& b) {
+  if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
+  detail::long_operators is_long;
+  int steps = b.step_count;
+  for (int k = 0; k < b.step_count; ++k) steps += is_long.contains(p.steps[b.step_first + k]) ? long_step - 1 : 0;
+  return steps <= whole_body;
+}
 
 namespace detail {
 /// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
@@ -22444,18 +22474,7 @@ struct cutter {
   program& p;
   body& b;
   list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
-  struct entry {
-    op_handle const* op;
-    bool apart;
-  };
-  list<entry> seen{};
-
-  constexpr bool is_long(op_handle const* op) {
-    for (entry const& e : seen)
-      if (e.op == op) return e.apart;
-    seen.push_back({op, identify(*op) == known::pointwise});
-    return seen.back().apart;
-  }
+  long_operators is_long{};
 
   static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
   /// Calls `f(slot&)` for all operands of a step.
@@ -22524,7 +22543,7 @@ struct cutter {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
-      s.apart = s.kind == step_kind::op && is_long(s.op);
+      s.apart = is_long.contains(s);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
       sink& s = p.sinks[k];
@@ -22538,7 +22557,7 @@ struct cutter {
 /// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
 constexpr void cut_long_bodies(program& p) {
   for (body& b : p.bodies)
-    if (b.step_count > whole_body) detail::cutter{p, b}.run();
+    if (!b.ordered && !stays_whole(p, b)) b.paired = false, detail::cutter{p, b}.run();
 }
 
 namespace detail {
@@ -23832,18 +23851,7 @@ struct scheduler {
   body const& b;
   list<int> order{}, position{}; // old numbers; the new number of a step
   list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
-  struct entry {
-    op_handle const* op;
-    bool is_long;
-  };
-  list<entry> seen{};
-
-  constexpr bool is_long(op_handle const* op) {
-    for (entry const& e : seen)
-      if (e.op == op) return e.is_long;
-    seen.push_back({op, identify(*op) == known::pointwise});
-    return seen.back().is_long;
-  }
+  long_operators is_long{};
 
   /// Calls `f(slot&)` for all operands of a step.
   template <class F>
@@ -23939,7 +23947,7 @@ struct scheduler {
         ++waits[s];
       }
     for (int k = 0; k < b.step_count; ++k)
-      if (at(k).kind == step_kind::op && is_long(at(k).op)) visit(k);
+      if (is_long.contains(at(k))) visit(k);
     for (int s = 0; s < b.sink_count; ++s) {
       sink const& x = p.sinks[b.sink_first + s];
       if (x.a < 0 && !(x.product && x.b >= 0)) order.push_back(~s);
@@ -23983,7 +23991,7 @@ constexpr void schedule(program& p, int room = registers) {
     int const fixed = static_cast<int>(all.size());
     for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
     int const first = static_cast<int>(all.size());
-    bool whole = b.step_count <= whole_body && b.sink_count <= 128;
+    bool whole = b.sink_count <= 128 && stays_whole(p, b);
     for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
     detail::scheduler order{p, b};
     if (whole && !runs_in_pairs(b) && order.most_alive() > room) {

@@ -32,6 +32,24 @@ constexpr auto far = [](auto const& r, auto const& w) {
   return std::pair{t + early, vv::sum(u * t)};
 };
 
+// Few steps, most of them long operators: a body of blocks that would be computed in pairs otherwise.
+constexpr auto waves = [](auto const& x) {
+  auto t = vv::sin(x);
+  for (int k = 1; k < 60; ++k) t = t + vv::sin(x * static_cast<float>(k + 1));
+  return t;
+};
+
+// A long body that is ordered anew: what it leaves behind becomes steps, so that they are more than whole bodies have.
+template <int Rounds>
+constexpr auto mixed = [](auto const& x) {
+  auto a = x * 0.5f, b = x * 0.25f, c = x * 0.125f, d = 1.0f - x, e = a, f = b, g = c, h = d;
+  for (int k = 0; k < Rounds; ++k) {
+    a = a * b - x, b = b * c - a, c = c * d - b, d = d * a - c;
+    e = e * f - a, f = f * g - b, g = g * h - c, h = h * e - d;
+  }
+  return std::tuple{a, b, c, d, e, f, g, h, a + e, b + f, c + g, d + h};
+};
+
 constexpr auto many_stages = [](auto const& x) {
   auto t = x;
   for (int k = 0; k < 40; ++k) t = t * 0.5f / (1.0f + vv::sum(vv::abs(t))) + x;
@@ -60,6 +78,30 @@ TEST_CASE("fuse: a body of a thousand operators is cut into blocks and computes 
   STATIC_REQUIRE(program::value.bodies[0].kept == 2); // x and y pass from block to block, each in one place
   points const y = fast(x), expected = chain(x);
   for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-5f);
+}
+
+TEST_CASE("fuse: a body of few steps but many long operators is cut into blocks too", "[graph][fuse]") {
+  points const x = sample();
+  constexpr auto fast = vv::fuse(waves);
+  using program = decltype(fast)::program<points>;
+  STATIC_REQUIRE(program::value.bodies[0].block_count >= 2);
+  STATIC_REQUIRE(program::value.bodies[0].block_count * vv::loop::block_steps <= 256);
+  points const y = fast(x), expected = waves(x);
+  for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-4f);
+}
+
+TEMPLATE_TEST_CASE_SIG("fuse: a body that just stays whole, with all that it leaves behind", "[graph][fuse]", ((int Rounds, bool Whole), Rounds, Whole), (30, true), (31, true), (32, false)) {
+  points x = sample();
+  for (float& e : x.data) e *= 0.5f;
+  constexpr auto fast = vv::fuse(mixed<Rounds>);
+  using program = typename decltype(fast)::template program<points>;
+  STATIC_REQUIRE((program::value.bodies[0].block_count == 0) == Whole);
+  auto const y = fast(x), expected = mixed<Rounds>(x);
+  int wrong = 0;
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    for (int k = 0; k < 67; ++k) ((wrong += !(std::abs(std::get<K>(y).data[k] - std::get<K>(expected).data[k]) <= 1e-4f)), ...);
+  }(std::make_index_sequence<12>{});
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("fuse: values used many blocks later, records and sums in a body of blocks", "[graph][fuse]") {

@@ -8,8 +8,38 @@
 /// call: they would fill the instruction cache, and take the compiler's time.
 namespace varve::loop {
 
-/// Steps of a block, and of a body that stays whole: usual programs are far below.
-inline constexpr int block_steps = 64, whole_body = 512;
+/// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many operations counts as `long_step` of them.
+inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
+
+namespace detail {
+/// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator once.
+class long_operators {
+public:
+  constexpr bool contains(step const& s) {
+    if (s.kind != step_kind::op) return false;
+    for (entry const& e : seen)
+      if (e.op == s.op) return e.is_long;
+    seen.push_back({s.op, identify(*s.op) == known::pointwise});
+    return seen.back().is_long;
+  }
+
+private:
+  struct entry {
+    op_handle const* op;
+    bool is_long;
+  };
+  list<entry> seen{};
+};
+} // namespace detail
+
+/// Is a body compiled as a whole? Long ones are cut into blocks.
+constexpr bool stays_whole(program const& p, body const& b) {
+  if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
+  detail::long_operators is_long;
+  int steps = b.step_count;
+  for (int k = 0; k < b.step_count; ++k) steps += is_long.contains(p.steps[b.step_first + k]) ? long_step - 1 : 0;
+  return steps <= whole_body;
+}
 
 namespace detail {
 /// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
@@ -17,18 +47,7 @@ struct cutter {
   program& p;
   body& b;
   list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
-  struct entry {
-    op_handle const* op;
-    bool apart;
-  };
-  list<entry> seen{};
-
-  constexpr bool is_long(op_handle const* op) {
-    for (entry const& e : seen)
-      if (e.op == op) return e.apart;
-    seen.push_back({op, identify(*op) == known::pointwise});
-    return seen.back().apart;
-  }
+  long_operators is_long{};
 
   static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
   /// Calls `f(slot&)` for all operands of a step.
@@ -97,7 +116,7 @@ struct cutter {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
-      s.apart = s.kind == step_kind::op && is_long(s.op);
+      s.apart = is_long.contains(s);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
       sink& s = p.sinks[k];
@@ -111,7 +130,7 @@ struct cutter {
 /// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
 constexpr void cut_long_bodies(program& p) {
   for (body& b : p.bodies)
-    if (b.step_count > whole_body) detail::cutter{p, b}.run();
+    if (!b.ordered && !stays_whole(p, b)) b.paired = false, detail::cutter{p, b}.run();
 }
 
 namespace detail {

@@ -110,7 +110,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (lanes == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
-    b.paired = sums > 4 || steps > 40; // long bodies: a processor sees little beyond one of them
+    b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
   int const inner = b.rank - 1;

@@ -17,18 +17,7 @@ struct scheduler {
   body const& b;
   list<int> order{}, position{}; // old numbers; the new number of a step
   list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
-  struct entry {
-    op_handle const* op;
-    bool is_long;
-  };
-  list<entry> seen{};
-
-  constexpr bool is_long(op_handle const* op) {
-    for (entry const& e : seen)
-      if (e.op == op) return e.is_long;
-    seen.push_back({op, identify(*op) == known::pointwise});
-    return seen.back().is_long;
-  }
+  long_operators is_long{};
 
   /// Calls `f(slot&)` for all operands of a step.
   template <class F>
@@ -124,7 +113,7 @@ struct scheduler {
         ++waits[s];
       }
     for (int k = 0; k < b.step_count; ++k)
-      if (at(k).kind == step_kind::op && is_long(at(k).op)) visit(k);
+      if (is_long.contains(at(k))) visit(k);
     for (int s = 0; s < b.sink_count; ++s) {
       sink const& x = p.sinks[b.sink_first + s];
       if (x.a < 0 && !(x.product && x.b >= 0)) order.push_back(~s);
@@ -168,7 +157,7 @@ constexpr void schedule(program& p, int room = registers) {
     int const fixed = static_cast<int>(all.size());
     for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
     int const first = static_cast<int>(all.size());
-    bool whole = b.step_count <= whole_body && b.sink_count <= 128;
+    bool whole = b.sink_count <= 128 && stays_whole(p, b);
     for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
     detail::scheduler order{p, b};
     if (whole && !runs_in_pairs(b) && order.most_alive() > room) {
