@@ -542,6 +542,18 @@ constexpr auto type_name() {
 }
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
+/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a scope of their own: g++ leaves out the scope that both are in.)
+struct declared {
+  template <class T>
+  static constexpr bool by_varve() {
+    char const* p = __PRETTY_FUNCTION__;
+    while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+    if (*p) p += 4;
+    for (char const* own = "varve::"; *own; ++own, ++p)
+      if (*p != *own) return false;
+    return true;
+  }
+};
 
 namespace detail {
 template <class T, class...>
@@ -4330,6 +4342,8 @@ struct op_handle {
   hop_signature signature{};
   /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that follow from operand 0.
   bool is_call = false;
+  /// Of varve: its name says what it is. An operator of another program may be called alike.
+  bool own = true;
 };
 
 namespace detail {
@@ -4351,6 +4365,7 @@ template <class Tag>
 constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
+  h.own = declared::by_varve<Tag>();
   if constexpr (R::kind == op_kind::pointwise) {
     h.lane_f32 = &lane<float>::run<R, float>;
     h.lane_f64 = &lane<double>::run<R, double>;
@@ -4534,11 +4549,19 @@ op_table const* registered_table() {
   if constexpr (requires { typename rules<Tag>::functional; }) (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
-/// The lock must be held.
+/// The lock must be held. Of operators with the same name, that of varve.
 inline op_table const* table_named(char const* name) {
+  op_table const* found = nullptr;
   if (std::strncmp(name, "aten::", 6) == 0) name += 6;
   for (auto* e = first_table(); e; e = e->next)
-    if (std::strcmp(e->table->name, name) == 0) return e->table;
+    if (std::strcmp(e->table->name, name) == 0 && (!found || (e->table->handle && e->table->handle()->own))) found = e->table;
+  return found;
+}
+/// The table of an operator in a graph; null when it is not known for tensors.
+inline op_table const* table_of(op_handle const& op) {
+  spin_lock::held const on(lock_of_tables);
+  for (auto* e = first_table(); e; e = e->next)
+    if (e->table->handle && e->table->handle() == &op) return e->table;
   return nullptr;
 }
 } // namespace detail
@@ -13538,7 +13561,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
     } else if (std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
-      op_table const* table = ops::find(nd.op->name);
+      op_table const* table = table_of(*nd.op);
       if (!table)
         throw missing_rule((std::string("varve: graph: operator ") + nd.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
       at(n).push_back(boxed_op{table, &nd.at}(x));
@@ -15196,7 +15219,7 @@ namespace detail {
 template <class Tag>
 constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
-  h.signature = Tag::signature;
+  h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
   if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
   return h;
 }
@@ -17456,12 +17479,12 @@ inline constexpr known_name known_others[] = {
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
-/// Which operator a handle is.
+/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
 constexpr known identify(op_handle const& op) {
   if (op.kind == op_kind::placeholder) return known::placeholder;
   if (op.kind == op_kind::constant) return known::constant;
   if (op.kind == op_kind::convert) return known::convert;
-  std::string_view const name = op.name;
+  std::string_view const name = op.own ? op.name : "";
   if (op.kind == op_kind::pointwise) {
     for (auto const& k : detail::known_pointwise)
       if (k.name == name) return k.what;
@@ -17526,8 +17549,8 @@ graph as_traced(graph const& g) {
       return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
     }
     if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
-    op_table const* const table = ops::find(nd.op->name);
-    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    op_table const* const table = detail::table_of(*nd.op);
+    int const conditions = table && table->pointwise ? table->pointwise->conditions : nd.op->own && std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
     meta x[2];
     number[n] = 1;
     for (int k = 0; k < nd.count; ++k) {
@@ -25121,7 +25144,7 @@ public:
   using kernel_numbers::kernel_numbers;
   static constexpr bool exact_dtypes = true;
   static varve::detail::pointwise_info const& info(op_handle const& op) {
-    op_table const* const table = ops::find(op.name);
+    op_table const* const table = varve::detail::table_of(op);
     if (!table || !table->pointwise) throw missing_rule((std::string("varve: fuse: operator ") + op.name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
     return *table->pointwise;
   }
@@ -25179,7 +25202,7 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   for (block_call const& c : r->p.calls)
     if (c.callee >= 0 && c.info.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name + " has more than three operands; call it outside of the fused function").c_str());
   for (callee_key const& k : r->p.keys.callees) {
-    op_table const* const table = k.what == known::mm ? nullptr : ops::find(k.op->name);
+    op_table const* const table = k.what == known::mm ? nullptr : varve::detail::table_of(*k.op);
     if (k.what != known::mm && (!table || !table->eval))
       throw missing_rule((std::string("varve: fuse: operator ") + k.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
     r->callees.push_back({k.what == known::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
@@ -27143,7 +27166,7 @@ struct matching {
     return true;
   }
   static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
-    return &x == &y || (x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
+    return &x == &y || (x.kind == y.kind && x.arity == y.arity && x.own == y.own && std::string_view(x.name) == y.name);
   }
   static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
 
@@ -27706,9 +27729,12 @@ struct fingerprints {
   list<fingerprint> of{};
   signs factors{};
   list<std::uint64_t> granted{}; // logarithms of products that are known
+  list<op_handle const*> strangers{}; // operators of other programs: two may have one name
 
   constexpr explicit fingerprints(graph const& graph_) : g(graph_), what(identify(graph_)) {
     of.reserve(g.nodes.size());
+    for (node const& nd : g.nodes)
+      if (!nd.op->own) add_stranger(nd.op);
     for (std::size_t n = 0; n < g.nodes.size(); ++n) of.push_back(compute(static_cast<int>(n)));
   }
   constexpr fingerprint const& operand(node const& nd, int k) const {
@@ -27716,6 +27742,11 @@ struct fingerprints {
   }
 
 private:
+  constexpr void add_stranger(op_handle const* op) {
+    for (op_handle const* s : strangers)
+      if (s == op) return;
+    strangers.push_back(op);
+  }
   /// Is it arithmetic on floating-point numbers?
   constexpr bool is_real(node const& nd) const {
     bool r = is_floating(nd.out.type);
@@ -27744,7 +27775,7 @@ private:
   }
   constexpr fingerprint pointwise(node const& nd, known k, fingerprint const& a) {
     fingerprint const& b = operand(nd, nd.count - 1);
-    std::string_view const name = nd.op->name;
+    std::string_view const name = nd.op->own ? nd.op->name : "";
     bool const divides = k == known::div || name == "reciprocal" || name == "rsqrt";
     if (divides && b.is_zero()) return unknown(nd, k);
     fingerprint r;
@@ -27773,7 +27804,7 @@ private:
       node const& nd = g.nodes[static_cast<std::size_t>(n)];
       fingerprint const& f = of[static_cast<std::size_t>(n)];
       known const k = what[static_cast<std::size_t>(n)];
-      std::string_view const name = nd.op->name;
+      std::string_view const name = nd.op->own ? nd.op->name : "";
       if (looked == 16) return false;
       if (f.is_number() || name == "exp" || name == "sqrt" || name == "rsqrt") continue;
       if ((k >= known::mul && k <= known::neg) || (k == known::expand && nd.count == 1) || name == "reciprocal") {
@@ -27794,6 +27825,8 @@ private:
   constexpr fingerprint unknown(node const& nd, known k, bool linear = false) const {
     std::uint64_t h = residue::mixed(13, nd.op->kind == op_kind::convert ? static_cast<std::uint64_t>(nd.out.type) : 0);
     for (char const* c = nd.op->name; *c; ++c) h = residue::mixed(h, static_cast<unsigned char>(*c));
+    for (std::size_t s = 0; !nd.op->own && s < strangers.size(); ++s)
+      if (strangers[s] == nd.op) h = residue::mixed(h, s + 1);
     for (int j = 0; j < nd.at.count; ++j, h = residue::mixed(h, 17))
       for (index_t x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x));
     for (int j = 0; j < nd.count; ++j) {
@@ -27889,7 +27922,7 @@ struct relaxer : folder {
     nonzero.assign(g.nodes.size(), 0);
     for (std::size_t n = g.nodes.size(); n-- > 0;) {
       node const& nd = g.nodes[n];
-      std::string_view const name = nd.op->name;
+      std::string_view const name = nd.op->own ? nd.op->name : "";
       bool const divides = name == "log" || name == "reciprocal" || name == "rsqrt",
                  passes = nonzero[n] && (what[n] == known::mul || what[n] == known::div || what[n] == known::neg || name == "sqrt");
       for (int e = 0; e < nd.count; ++e)
@@ -28037,7 +28070,7 @@ struct relaxer : folder {
     node plain; // an elementwise operator with this result
     plain.out = nd.out;
     int r = pure ? known_value(plain, f) : -1;
-    if (r < 0 && pure && std::string_view(nd.op->name) == "exp") r = known_multiple(plain, f);
+    if (r < 0 && pure && nd.op->own && std::string_view(nd.op->name) == "exp") r = known_multiple(plain, f);
     bool real = pure && k >= known::add && k <= known::neg;
     for (int e = 0; e < nd.count; ++e) real = real && is_floating(at(in[e]).out.type);
     if (r < 0 && real) r = outwards(plain, k, in.data(), f);

@@ -50,6 +50,18 @@ constexpr auto type_name() {
 }
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
+/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a scope of their own: g++ leaves out the scope that both are in.)
+struct declared {
+  template <class T>
+  static constexpr bool by_varve() {
+    char const* p = __PRETTY_FUNCTION__;
+    while (*p && !(p[0] == 'T' && p[1] == ' ' && p[2] == '=')) ++p;
+    if (*p) p += 4;
+    for (char const* own = "varve::"; *own; ++own, ++p)
+      if (*p != *own) return false;
+    return true;
+  }
+};
 
 namespace detail {
 template <class T, class...>

@@ -33,6 +33,8 @@ struct op_handle {
   hop_signature signature{};
   /// Of a higher-order operator: its result is that of its function on operands 1, 2, ... with the random numbers that follow from operand 0.
   bool is_call = false;
+  /// Of varve: its name says what it is. An operator of another program may be called alike.
+  bool own = true;
 };
 
 namespace detail {
@@ -54,6 +56,7 @@ template <class Tag>
 constexpr op_handle make_handle() {
   using R = rules<Tag>;
   op_handle h{Tag::op_name, R::kind, R::arity, &R::shape};
+  h.own = declared::by_varve<Tag>();
   if constexpr (R::kind == op_kind::pointwise) {
     h.lane_f32 = &lane<float>::run<R, float>;
     h.lane_f64 = &lane<double>::run<R, double>;

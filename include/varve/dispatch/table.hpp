@@ -166,11 +166,19 @@ op_table const* registered_table() {
   if constexpr (requires { typename rules<Tag>::functional; }) (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
 }
-/// The lock must be held.
+/// The lock must be held. Of operators with the same name, that of varve.
 inline op_table const* table_named(char const* name) {
+  op_table const* found = nullptr;
   if (std::strncmp(name, "aten::", 6) == 0) name += 6;
   for (auto* e = first_table(); e; e = e->next)
-    if (std::strcmp(e->table->name, name) == 0) return e->table;
+    if (std::strcmp(e->table->name, name) == 0 && (!found || (e->table->handle && e->table->handle()->own))) found = e->table;
+  return found;
+}
+/// The table of an operator in a graph; null when it is not known for tensors.
+inline op_table const* table_of(op_handle const& op) {
+  spin_lock::held const on(lock_of_tables);
+  for (auto* e = first_table(); e; e = e->next)
+    if (e->table->handle && e->table->handle() == &op) return e->table;
   return nullptr;
 }
 } // namespace detail

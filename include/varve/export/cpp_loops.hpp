@@ -143,9 +143,9 @@ private:
     default: break;
     }
     dtype const t = step_of(operand(s, s.count - 1)).type;
-    std::string const form = text_of_operator(s.op->name, t, batches, s.count);
+    std::string const form = s.op->own ? text_of_operator(s.op->name, t, batches, s.count) : "";
     if (form.empty())
-      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel of this name in varve/kernel, which emitted code could call; write it in other operators").c_str());
+      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel in varve/kernel that emitted code could call; write it in other operators").c_str());
     return filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
   }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {

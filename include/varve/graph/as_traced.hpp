@@ -34,8 +34,8 @@ graph as_traced(graph const& g) {
       return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
     }
     if (nd.op->kind != op_kind::pointwise) return w.copy(nd);
-    op_table const* const table = ops::find(nd.op->name);
-    int const conditions = table && table->pointwise ? table->pointwise->conditions : std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
+    op_table const* const table = detail::table_of(*nd.op);
+    int const conditions = table && table->pointwise ? table->pointwise->conditions : nd.op->own && std::strcmp(nd.op->name, "where") == 0 ? 1 : 0;
     meta x[2];
     number[n] = 1;
     for (int k = 0; k < nd.count; ++k) {

@@ -136,9 +136,12 @@ struct fingerprints {
   list<fingerprint> of{};
   signs factors{};
   list<std::uint64_t> granted{}; // logarithms of products that are known
+  list<op_handle const*> strangers{}; // operators of other programs: two may have one name
 
   constexpr explicit fingerprints(graph const& graph_) : g(graph_), what(identify(graph_)) {
     of.reserve(g.nodes.size());
+    for (node const& nd : g.nodes)
+      if (!nd.op->own) add_stranger(nd.op);
     for (std::size_t n = 0; n < g.nodes.size(); ++n) of.push_back(compute(static_cast<int>(n)));
   }
   constexpr fingerprint const& operand(node const& nd, int k) const {
@@ -146,6 +149,11 @@ struct fingerprints {
   }
 
 private:
+  constexpr void add_stranger(op_handle const* op) {
+    for (op_handle const* s : strangers)
+      if (s == op) return;
+    strangers.push_back(op);
+  }
   /// Is it arithmetic on floating-point numbers?
   constexpr bool is_real(node const& nd) const {
     bool r = is_floating(nd.out.type);
@@ -174,7 +182,7 @@ private:
   }
   constexpr fingerprint pointwise(node const& nd, known k, fingerprint const& a) {
     fingerprint const& b = operand(nd, nd.count - 1);
-    std::string_view const name = nd.op->name;
+    std::string_view const name = nd.op->own ? nd.op->name : "";
     bool const divides = k == known::div || name == "reciprocal" || name == "rsqrt";
     if (divides && b.is_zero()) return unknown(nd, k);
     fingerprint r;
@@ -203,7 +211,7 @@ private:
       node const& nd = g.nodes[static_cast<std::size_t>(n)];
       fingerprint const& f = of[static_cast<std::size_t>(n)];
       known const k = what[static_cast<std::size_t>(n)];
-      std::string_view const name = nd.op->name;
+      std::string_view const name = nd.op->own ? nd.op->name : "";
       if (looked == 16) return false;
       if (f.is_number() || name == "exp" || name == "sqrt" || name == "rsqrt") continue;
       if ((k >= known::mul && k <= known::neg) || (k == known::expand && nd.count == 1) || name == "reciprocal") {
@@ -224,6 +232,8 @@ private:
   constexpr fingerprint unknown(node const& nd, known k, bool linear = false) const {
     std::uint64_t h = residue::mixed(13, nd.op->kind == op_kind::convert ? static_cast<std::uint64_t>(nd.out.type) : 0);
     for (char const* c = nd.op->name; *c; ++c) h = residue::mixed(h, static_cast<unsigned char>(*c));
+    for (std::size_t s = 0; !nd.op->own && s < strangers.size(); ++s)
+      if (strangers[s] == nd.op) h = residue::mixed(h, s + 1);
     for (int j = 0; j < nd.at.count; ++j, h = residue::mixed(h, 17))
       for (index_t x : nd.at[j]) h = residue::mixed(h, static_cast<std::uint64_t>(x));
     for (int j = 0; j < nd.count; ++j) {

@@ -46,7 +46,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
     } else if (std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
-      op_table const* table = ops::find(nd.op->name);
+      op_table const* table = table_of(*nd.op);
       if (!table)
         throw missing_rule((std::string("varve: graph: operator ") + nd.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
       at(n).push_back(boxed_op{table, &nd.at}(x));

@@ -30,12 +30,12 @@ inline constexpr known_name known_others[] = {
     {"clone", known::expand}, {"detach", known::expand}};
 } // namespace detail
 
-/// Which operator a handle is.
+/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
 constexpr known identify(op_handle const& op) {
   if (op.kind == op_kind::placeholder) return known::placeholder;
   if (op.kind == op_kind::constant) return known::constant;
   if (op.kind == op_kind::convert) return known::convert;
-  std::string_view const name = op.name;
+  std::string_view const name = op.own ? op.name : "";
   if (op.kind == op_kind::pointwise) {
     for (auto const& k : detail::known_pointwise)
       if (k.name == name) return k.what;

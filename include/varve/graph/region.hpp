@@ -27,7 +27,7 @@ namespace detail {
 template <class Tag>
 constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
-  h.signature = Tag::signature;
+  h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
   if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
   return h;
 }

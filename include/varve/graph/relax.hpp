@@ -29,7 +29,7 @@ struct relaxer : folder {
     nonzero.assign(g.nodes.size(), 0);
     for (std::size_t n = g.nodes.size(); n-- > 0;) {
       node const& nd = g.nodes[n];
-      std::string_view const name = nd.op->name;
+      std::string_view const name = nd.op->own ? nd.op->name : "";
       bool const divides = name == "log" || name == "reciprocal" || name == "rsqrt",
                  passes = nonzero[n] && (what[n] == known::mul || what[n] == known::div || what[n] == known::neg || name == "sqrt");
       for (int e = 0; e < nd.count; ++e)
@@ -177,7 +177,7 @@ struct relaxer : folder {
     node plain; // an elementwise operator with this result
     plain.out = nd.out;
     int r = pure ? known_value(plain, f) : -1;
-    if (r < 0 && pure && std::string_view(nd.op->name) == "exp") r = known_multiple(plain, f);
+    if (r < 0 && pure && nd.op->own && std::string_view(nd.op->name) == "exp") r = known_multiple(plain, f);
     bool real = pure && k >= known::add && k <= known::neg;
     for (int e = 0; e < nd.count; ++e) real = real && is_floating(at(in[e]).out.type);
     if (r < 0 && real) r = outwards(plain, k, in.data(), f);
