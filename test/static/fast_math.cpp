@@ -20,6 +20,20 @@ constexpr int operations(F f, S... s) {
   return relaxed(f, s...).operations();
 }
 
+// Residues: inverses, powers and numbers.
+template <std::uint64_t M>
+constexpr bool residues_are_a_field() {
+  namespace r = vv::residue;
+  std::uint64_t x = 5;
+  bool all = r::inverse<M>(0) == 0 && r::inverse<M>(1) == 1 && r::inverse<M>(M - 1) == M - 1 && r::power<M>(0, 0) == 1;
+  for (int k = 0; k < 50; ++k, x = r::mixed(x, 7))
+    all = all && r::times<M>(x % M, r::inverse<M>(x % M)) == 1 && r::power<M>(x % M, M - 2) == r::inverse<M>(x % M);
+  for (double n : {1.0, -1.0, 0.375, 1e9, -3.0, 7.450580596923828125e-09})
+    all = all && r::times<M>(r::of<M>(n), r::of<M>(8)) == r::of<M>(8 * n) && r::plus<M>(r::of<M>(n), r::of<M>(-n)) == 0;
+  return all;
+}
+static_assert(residues_are_a_field<vv::residue::p>() && residues_are_a_field<vv::residue::q>());
+
 // Sums and products as in algebra.
 static_assert(operations([](auto x, auto y) { return (x + y) - y; }, v, v) == 0);
 static_assert(operations([](auto x, auto y) { return x * y / y; }, v, v) == 0);
