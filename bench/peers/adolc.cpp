@@ -69,7 +69,7 @@ struct by_adolc {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_adolc, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::lorenz_problem,
+  bench::add<by_adolc, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::layer_norm_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
              bench::greeks_problem, bench::bundle_problem, bench::arm_problem>("adolc");
   return bench::run_all(argc, argv);
 }

@@ -48,9 +48,9 @@ struct by_cppad {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_cppad, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::lorenz_problem,
+  bench::add<by_cppad, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
              bench::bundle_problem, bench::arm_problem>("cppad");
   // Old versions approximate erf to 1e-3.
-  if (std::fabs(CppAD::Value(CppAD::erf(number(0.5))) - std::erf(0.5)) < 1e-12) bench::add<by_cppad, bench::greeks_problem>("cppad");
+  if (std::fabs(CppAD::Value(CppAD::erf(number(0.5))) - std::erf(0.5)) < 1e-12) bench::add<by_cppad, bench::greeks_problem, bench::layer_norm_problem>("cppad");
   return bench::run_all(argc, argv);
 }

@@ -121,6 +121,110 @@ struct mlp_problem { // W1, b1, W2, b2, W3, b3
   }
 };
 
+struct layer_norm_problem { // the values, then weight and bias
+  static constexpr char const* name = "layer_norm";
+  static constexpr wanted kind = wanted::gradient;
+  static constexpr int rows = 64, size = 256, weight = rows * size, inputs = weight + 2 * size, outputs = 1, points = 1, block = 1;
+  static std::vector<double> at() { return waves(inputs, 0, 2); }
+  static inline std::vector<double> const cotangent = waves(rows * size, 1);
+  template <class T>
+  static void value(T const* x, T* total) {
+    using std::sqrt;
+    T all = 0.0;
+    for (int i = 0; i < rows; ++i) {
+      T const* const row = x + i * size;
+      T sum = 0.0, squares = 0.0;
+      for (int j = 0; j < size; ++j) sum += row[j];
+      T const mean = sum * (1.0 / size);
+      for (int j = 0; j < size; ++j) {
+        T const c = row[j] - mean;
+        squares += c * c;
+      }
+      T const scale = 1.0 / sqrt(squares * (1.0 / size) + 1e-5);
+      for (int j = 0; j < size; ++j) {
+        T const z = (row[j] - mean) * scale * x[weight + j] + x[weight + size + j];
+        all += cotangent[static_cast<std::size_t>(i * size + j)] * (z * normal_distribution(z));
+      }
+    }
+    total[0] = all;
+  }
+};
+
+struct attention_problem { // query, key and value
+  static constexpr char const* name = "attention";
+  static constexpr wanted kind = wanted::gradient;
+  static constexpr int n = 64, inputs = 3 * n * n, outputs = 1, points = 1, block = 1;
+  static std::vector<double> at() { return waves(inputs, 0, 2); }
+  static inline std::vector<double> const cotangent = waves(n * n, 1);
+  template <class T>
+  static void value(T const* query, T* total) {
+    using std::exp;
+    T const *const key = query + n * n, *const v = key + n * n;
+    T sum = 0.0, p[n];
+    for (int i = 0; i < n; ++i) {
+      T all = 0.0;
+      for (int j = 0; j < n; ++j) {
+        T s = 0.0;
+        for (int k = 0; k < n; ++k) s += query[i * n + k] * key[j * n + k];
+        p[j] = exp(0.125 * s);
+        all += p[j];
+      }
+      for (int k = 0; k < n; ++k) {
+        T out = 0.0;
+        for (int j = 0; j < n; ++j) out += p[j] * v[j * n + k];
+        sum += cotangent[static_cast<std::size_t>(i * n + k)] * (out / all);
+      }
+    }
+    total[0] = sum;
+  }
+};
+
+struct mixture_problem { // of each component the logarithm of its weight, then its mean, then its factor, as in functions.hpp
+  static constexpr char const* name = "mixture";
+  static constexpr wanted kind = wanted::gradient;
+  static constexpr int size = 10, components = 25, samples = 100, factor = size * (size + 1) / 2, means = components, factors = means + components * size,
+                       inputs = factors + components * factor, outputs = 1, points = 1, block = 1;
+  static std::vector<double> at() { return waves(inputs, 0, 0.8); }
+  static inline std::vector<double> const x = waves(size * samples, 2, 2); // number by number
+  template <class T>
+  static void value(T const* p, T* likelihood) {
+    using std::exp, std::log;
+    std::vector<T> diagonal(components * size), shift(components);
+    T weights = 0.0, sum = 0.0;
+    for (int c = 0; c < components; ++c) {
+      T const* const f = p + factors + c * factor;
+      shift[static_cast<std::size_t>(c)] = p[c];
+      for (int r = 0; r < size; ++r) {
+        T const d = exp(f[r]);
+        diagonal[static_cast<std::size_t>(c * size + r)] = d;
+        shift[static_cast<std::size_t>(c)] += f[r];
+        sum += 0.5 * d * d;
+      }
+      for (int k = size; k < factor; ++k) sum += 0.5 * f[k] * f[k];
+      T const weight = exp(p[c]);
+      weights += weight;
+    }
+    for (int i = 0; i < samples; ++i) {
+      T all = 0.0, centered[size], q[size];
+      for (int c = 0; c < components; ++c) {
+        T const *const mean = p + means + c * size, *f = p + factors + c * factor + size;
+        for (int r = 0; r < size; ++r) {
+          centered[r] = x[static_cast<std::size_t>(r * samples + i)] - mean[r];
+          q[r] = diagonal[static_cast<std::size_t>(c * size + r)] * centered[r];
+        }
+        for (int column = 0; column < size; ++column)
+          for (int r = column + 1; r < size; ++r) q[r] += *f++ * centered[column];
+        T squares = 0.0;
+        for (int r = 0; r < size; ++r) squares += q[r] * q[r];
+        T const density = exp(shift[static_cast<std::size_t>(c)] - 0.5 * squares);
+        all += density;
+      }
+      sum += log(all);
+    }
+    likelihood[0] = sum - double(samples) * log(weights);
+  }
+};
+
 struct lorenz_problem { // x, y, z, sigma, rho, beta
   static constexpr char const* name = "lorenz";
   static constexpr wanted kind = wanted::gradient;

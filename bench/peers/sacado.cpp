@@ -68,7 +68,7 @@ struct forwards {
 } // namespace
 
 int main(int argc, char** argv) {
-  bench::add<by_tape, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::lorenz_problem,
+  bench::add<by_tape, bench::rosenbrock_problem, bench::logistic_problem, bench::softmax_problem, bench::mlp_problem, bench::attention_problem, bench::mixture_problem, bench::lorenz_problem,
              bench::bundle_problem, bench::arm_problem>("sacado");
   bench::add<forwards, bench::logistic_problem, bench::lorenz_problem, bench::greeks_problem, bench::bundle_problem, bench::arm_problem>(
       "sacado_forward");

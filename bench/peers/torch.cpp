@@ -51,6 +51,40 @@ tensors parts(mlp_problem p, double const* w) {
           on(w + p.b2, {p.hidden}),      on(w + p.W3, {p.hidden, 1}), on(w + p.b3, {1})};
 }
 
+Tensor value(layer_norm_problem p, tensors const& x) {
+  static Tensor const g = on(p.cotangent.data(), {p.rows, p.size});
+  return (g * at::gelu(at::layer_norm(x[0], {p.size}, x[1], x[2]))).sum();
+}
+tensors parts(layer_norm_problem p, double const* x) {
+  return {on(x, {p.rows, p.size}), on(x + p.weight, {p.size}), on(x + p.weight + p.size, {p.size})};
+}
+
+Tensor value(attention_problem p, tensors const& x) {
+  static Tensor const g = on(p.cotangent.data(), {p.n, p.n});
+  return (g * at::mm(at::softmax(at::mm(x[0], x[1].t()) * 0.125, 1), x[2])).sum();
+}
+tensors parts(attention_problem p, double const* x) {
+  return {on(x, {p.n, p.n}), on(x + p.n * p.n, {p.n, p.n}), on(x + 2 * p.n * p.n, {p.n, p.n})};
+}
+
+Tensor value(mixture_problem p, tensors const& w) {
+  static Tensor const x = on(p.x.data(), {p.size, p.samples}).t().contiguous(), places = [&] {
+    std::vector<std::int64_t> r; // of the columns below the diagonal, in a matrix
+    for (int column = 0; column < p.size; ++column)
+      for (int row = column + 1; row < p.size; ++row) r.push_back(row * p.size + column);
+    return at::tensor(r);
+  }();
+  Tensor const logarithms = w[2].slice(1, 0, p.size), under = w[2].slice(1, p.size), diagonal = at::exp(logarithms);
+  Tensor const below = at::zeros({p.components, p.size * p.size}, at::kDouble).index_add(1, places, under).view({p.components, p.size, p.size});
+  Tensor const centered = x.unsqueeze(0) - w[1].unsqueeze(1); // component, sample, number
+  Tensor const q = diagonal.unsqueeze(1) * centered + at::bmm(centered, below.transpose(1, 2));
+  Tensor const densities = (w[0] + logarithms.sum(1)).unsqueeze(1) - 0.5 * (q * q).sum(2);
+  return (at::logsumexp(densities, 0) - at::logsumexp(w[0], 0)).sum() + 0.5 * ((diagonal * diagonal).sum() + (under * under).sum());
+}
+tensors parts(mixture_problem p, double const* w) {
+  return {on(w, {p.components}), on(w + p.means, {p.components, p.size}), on(w + p.factors, {p.components, p.factor})};
+}
+
 Tensor value(lorenz_problem p, tensors const& in) {
   using state = std::array<Tensor, 3>;
   constexpr double dt = 1e-3;
@@ -141,7 +175,7 @@ struct by_torch {
 
 int main(int argc, char** argv) {
   at::set_num_threads(1);
-  add<by_torch, rosenbrock_problem, logistic_problem, softmax_problem, mlp_problem, lorenz_problem, greeks_problem, bundle_problem, arm_problem>(
+  add<by_torch, rosenbrock_problem, logistic_problem, softmax_problem, mlp_problem, layer_norm_problem, attention_problem, mixture_problem, lorenz_problem, greeks_problem, bundle_problem, arm_problem>(
       "torch");
   return run_all(argc, argv);
 }
