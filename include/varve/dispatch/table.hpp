@@ -174,11 +174,13 @@ inline op_table const* table_named(char const* name) {
     if (std::strcmp(e->table->name, name) == 0 && (!found || (e->table->handle && e->table->handle()->own))) found = e->table;
   return found;
 }
-/// The table of an operator in a graph; null when it is not known for tensors.
+/// The table of an operator in a graph; null when it is not known for tensors. Those of varve go by name, others by identity.
 inline op_table const* table_of(op_handle const& op) {
   spin_lock::held const on(lock_of_tables);
-  for (auto* e = first_table(); e; e = e->next)
-    if (e->table->handle && e->table->handle() == &op) return e->table;
+  for (auto* e = first_table(); e; e = e->next) {
+    op_handle const* const other = e->table->handle ? e->table->handle() : nullptr;
+    if (other && (other == &op || (other->own && op.own && std::strcmp(e->table->name, op.name) == 0))) return e->table;
+  }
   return nullptr;
 }
 } // namespace detail
