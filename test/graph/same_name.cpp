@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 #include <varve/export/emit_cpp.hpp>
+#include <varve/mode/deterministic_mode.hpp>
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
 
@@ -17,6 +18,14 @@ struct exp_t : vv::promoting_operator<exp_t> {
   static constexpr auto op_name = "exp";
 };
 inline constexpr exp_t exp{};
+struct getitem_t : vv::promoting_operator<getitem_t> {
+  static constexpr auto op_name = "getitem";
+};
+inline constexpr getitem_t getitem{};
+struct empty_t : vv::promoting_operator<empty_t> {
+  static constexpr auto op_name = "empty";
+};
+inline constexpr empty_t empty{};
 } // namespace one
 namespace two {
 struct mul_t : vv::promoting_operator<mul_t> {
@@ -36,11 +45,18 @@ struct vv::rules<two::mul_t> : vv::rule::pointwise<2> { // x - y
   static constexpr auto partial(vv::arg_t<0>, auto const&, auto const&, auto const&) { return 1.0; }
   static constexpr auto partial(vv::arg_t<1>, auto const&, auto const&, auto const&) { return -1.0; }
 };
-template <>
-struct vv::rules<one::exp_t> : vv::rule::pointwise<1> { // 2 x
+struct doubled : vv::rule::pointwise<1> {
   static constexpr auto kernel(auto x) { return decltype(x)(x + x); }
   static constexpr auto partial(vv::arg_t<0>, auto const&, auto const&) { return 2.0; }
 };
+template <>
+struct vv::rules<one::exp_t> : doubled {
+  struct mul_t {}; // a program's own, though in a template of varve
+};
+template <>
+struct vv::rules<one::getitem_t> : doubled {};
+template <>
+struct vv::rules<one::empty_t> : doubled {};
 
 namespace {
 constexpr auto f = [](auto const& x, auto const& y) { return one::mul(x, y) * 2.0f + two::mul(x, y) + one::exp(x + y) / (one::exp(x) * one::exp(y)); };
@@ -57,6 +73,7 @@ auto of_tensor = [](vv::tensor const& y) { return [y](int k) { return y.data<flo
 } // namespace
 
 static_assert(vv::handle<vv::mul_t>.own && !vv::handle<one::mul_t>.own && !vv::handle<two::mul_t>.own);
+static_assert(!vv::declared::by_varve<vv::rules<one::exp_t>::mul_t>());
 static_assert(vv::identify(vv::handle<one::mul_t>) == vv::known::pointwise && vv::identify(vv::handle<vv::mul_t>) == vv::known::mul);
 
 TEST_CASE("operators called like those of varve are themselves in static programs", "[graph][fuse]") {
@@ -86,5 +103,17 @@ TEST_CASE("... and in programs made at run time", "[graph][compile]") {
 TEST_CASE("graphs of operators that have their names in common differ", "[graph]") {
   constexpr auto theirs = vv::trace([](auto const& x) { return one::mul(x, x); }, vv::spec<float, 3>), varves = vv::trace([](auto const& x) { return vv::mul(x, x); }, vv::spec<float, 3>);
   STATIC_REQUIRE(vv::equal(theirs, theirs));
+  constexpr auto others = vv::trace([](auto const& x) { return two::mul(x, x); }, vv::spec<float, 3>);
   STATIC_REQUIRE(!vv::equal(theirs, varves));
+  STATIC_REQUIRE(!vv::equal(theirs, others));
+}
+
+TEST_CASE("an operator called getitem or empty is no getitem, no empty", "[graph][mode]") {
+  vv::tensor const x(xs.data);
+  vv::graph const g = vv::make_fx([](vv::tensor const& v) { return one::empty(one::getitem(v)); })(x);
+  CHECK(vv::interpret(g, vv::boxed_args{x})[0].data<float>()[1] == 8);
+  vv::deterministic_mode mode;
+  vv::mode_guard const on(mode);
+  vv::tensor const y = one::empty(x);
+  CHECK(y.data<float>()[1] == 4);
 }

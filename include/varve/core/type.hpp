@@ -59,6 +59,8 @@ struct declared {
     if (*p) p += 4;
     for (char const* own = "varve::"; *own; ++own, ++p)
       if (*p != *own) return false;
+    for (; *p && *p != ']' && *p != ';'; ++p)
+      if (*p == '<') return false; // what a program puts into a template of varve
     return true;
   }
 };

@@ -23,7 +23,7 @@ struct matching {
     return true;
   }
   static constexpr bool same_operator(op_handle const& x, op_handle const& y) {
-    return &x == &y || (x.kind == y.kind && x.arity == y.arity && x.own == y.own && std::string_view(x.name) == y.name);
+    return &x == &y || (x.own && y.own && x.kind == y.kind && x.arity == y.arity && std::string_view(x.name) == y.name);
   }
   static constexpr bool same_bits(double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); }
 

@@ -52,7 +52,7 @@ public:
     if (refused) complain(std::string("varve: ") + op.name() + " has no deterministic implementation");
     tensor y = op(x);
     op_kind const kind = kind_of_call(op);
-    if (options_.fill_uninitialized_memory && detail::same_text(op.name(), "empty")) fill(y);
+    if (options_.fill_uninitialized_memory && op.table->handle && op.table->handle()->own && detail::same_text(op.name(), "empty")) fill(y);
     else if (options_.run_twice && kind != op_kind::random && kind != op_kind::mutation && !std::strchr(op.schema(), '!')) {
       tensor const again = op(x);
       if (detail::row_major_bytes(detail::innermost_tensor(again)) != detail::row_major_bytes(detail::innermost_tensor(y)))
