@@ -4563,8 +4563,8 @@ inline op_table const* table_named(char const* name) {
 inline op_table const* table_of(op_handle const& op) {
   spin_lock::held const on(lock_of_tables);
   for (auto* e = first_table(); e; e = e->next) {
-    op_handle const* const other = e->table->handle ? e->table->handle() : nullptr;
-    if (other && (other == &op || (other->own && op.own && std::strcmp(e->table->name, op.name) == 0))) return e->table;
+    if (std::strcmp(e->table->name, op.name) != 0 || !e->table->handle) continue;
+    if (op_handle const* const other = e->table->handle(); other == &op || (other->own && op.own)) return e->table;
   }
   return nullptr;
 }
@@ -13360,77 +13360,6 @@ constexpr auto freeze(Make) {
 
 } // namespace varve
 
-// ---- varve/graph/known.hpp
-namespace varve {
-
-/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class known : unsigned char {
-  placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
-  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
-  gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
-};
-
-namespace detail {
-struct known_name {
-  std::string_view name;
-  known what;
-};
-inline constexpr known_name known_pointwise[] = {
-    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
-    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
-    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
-    {"ne", known::cheap}};
-/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
-inline constexpr known_name known_others[] = {
-    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
-    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"convolution", known::convolution}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
-    {"clone", known::expand}, {"detach", known::expand}};
-} // namespace detail
-
-/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
-constexpr known identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return known::placeholder;
-  if (op.kind == op_kind::constant) return known::constant;
-  if (op.kind == op_kind::convert) return known::convert;
-  std::string_view const name = op.own ? op.name : "";
-  if (op.kind == op_kind::pointwise) {
-    for (auto const& k : detail::known_pointwise)
-      if (k.name == name) return k.what;
-    return known::pointwise;
-  }
-  for (auto const& k : detail::known_others)
-    if (k.name == name) return k.what;
-  return known::other;
-}
-
-/// `identify` for every node of a graph, each distinct operator looked up once.
-constexpr list<known> identify(graph const& g) {
-  struct entry {
-    op_handle const* op;
-    known what;
-  };
-  list<entry> seen;
-  list<known> all;
-  all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
-    entry const *k = seen.data(), *const end = k + seen.size();
-    while (k != end && k->op != n.op) ++k;
-    known const what = k != end ? k->what : identify(*n.op);
-    if (k == end) seen.push_back({n.op, what});
-    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
-  }
-  return all;
-}
-
-/// Does a node's value lie in memory before the program runs?
-constexpr bool is_given(known k) { return k == known::placeholder || k == known::data; }
-constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
-constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
-constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
-
-} // namespace varve
-
 // ---- varve/op/factory.hpp
 namespace varve {
 
@@ -13633,7 +13562,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
       at(n) = (*hop)(std::move(functions), x, nd.at);
-    } else if (identify(*nd.op) == known::getitem) {
+    } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
       op_table const* table = table_of(*nd.op);
@@ -17525,6 +17454,77 @@ auto carry(F f) {
 
 // ---- varve/graph/compile.hpp
 #include <optional>
+
+// ---- varve/graph/known.hpp
+namespace varve {
+
+/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
+enum class known : unsigned char {
+  placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
+  sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
+  gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
+};
+
+namespace detail {
+struct known_name {
+  std::string_view name;
+  known what;
+};
+inline constexpr known_name known_pointwise[] = {
+    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
+    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
+    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
+    {"ne", known::cheap}};
+/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
+inline constexpr known_name known_others[] = {
+    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
+    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
+    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"convolution", known::convolution}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
+    {"clone", known::expand}, {"detach", known::expand}};
+} // namespace detail
+
+/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
+constexpr known identify(op_handle const& op) {
+  if (op.kind == op_kind::placeholder) return known::placeholder;
+  if (op.kind == op_kind::constant) return known::constant;
+  if (op.kind == op_kind::convert) return known::convert;
+  std::string_view const name = op.own ? op.name : "";
+  if (op.kind == op_kind::pointwise) {
+    for (auto const& k : detail::known_pointwise)
+      if (k.name == name) return k.what;
+    return known::pointwise;
+  }
+  for (auto const& k : detail::known_others)
+    if (k.name == name) return k.what;
+  return known::other;
+}
+
+/// `identify` for every node of a graph, each distinct operator looked up once.
+constexpr list<known> identify(graph const& g) {
+  struct entry {
+    op_handle const* op;
+    known what;
+  };
+  list<entry> seen;
+  list<known> all;
+  all.reserve(g.nodes.size());
+  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
+    entry const *k = seen.data(), *const end = k + seen.size();
+    while (k != end && k->op != n.op) ++k;
+    known const what = k != end ? k->what : identify(*n.op);
+    if (k == end) seen.push_back({n.op, what});
+    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
+  }
+  return all;
+}
+
+/// Does a node's value lie in memory before the program runs?
+constexpr bool is_given(known k) { return k == known::placeholder || k == known::data; }
+constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
+constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
+constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
+
+} // namespace varve
 
 // ---- varve/graph/as_traced.hpp
 namespace varve {

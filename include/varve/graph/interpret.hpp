@@ -4,7 +4,7 @@
 #include <string>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
-#include <varve/graph/known.hpp>
+#include <varve/graph/graph.hpp>
 #include <varve/op/create.hpp>
 
 namespace varve {
@@ -43,7 +43,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       std::vector<boxed_function> functions;
       for (int k = 0; k < nd.regions_count; ++k) functions.push_back([&g, region = nd.regions_first + k](boxed_args const& a) { return run_region<T>(g, region, a); });
       at(n) = (*hop)(std::move(functions), x, nd.at);
-    } else if (identify(*nd.op) == known::getitem) {
+    } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
       op_table const* table = table_of(*nd.op);
