@@ -2,6 +2,9 @@
 #include "sample.hpp"
 #include <varve/graph/print.hpp>
 #include <varve/graph/verify.hpp>
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <sstream>
 #include <varve_test.hpp>
 
@@ -49,6 +52,11 @@ constexpr graph tables() { // of which all but one operation are known to the co
   int const x = w.argument(dims(2, 3)), a = w.table(dims(2, 3)), b = w.table(dims(2, 3)), u = w.table(dims(3, 2));
   int const s = w.apply(add, a, w.permuted(u, dims(1, 0))), c = w.choose(w.apply(gt, a, w.number(0)), s, w.number(2)), d = w.apply(div_, c, w.number(2));
   return w.done({w.apply(add, x, d), w.apply(mul, x, w.apply(sub, a, b)), w.apply(mul, x, w.convert(w.table(dims(3), dtype::int64), dtype::float32))});
+}
+constexpr graph doubled(double n) {
+  writer w(dtype::float64);
+  int const x = w.argument(dims(12));
+  return w.done({w.apply(add, w.apply(mul, w.number(n), x), w.apply(mul, x, w.number(n)))});
 }
 constexpr graph extremes() {
   writer w(dtype::float64);
@@ -121,6 +129,27 @@ TEST_CASE("passes: fold writes a product with -1 as a negative", "[graph][pass]"
   }());
   CHECK(count(g, mul) == 0);
   CHECK(g.results[1] == 0); // x itself
+}
+TEST_CASE("passes: fold adds a multiple to itself by doubling the number, where no bit changes", "[graph][pass]") {
+  constexpr auto sums = [](double n) { return count(fold(doubled(n)), add); };
+  STATIC_REQUIRE(sums(3) == 0);
+  STATIC_REQUIRE(sums(-100) == 0);
+  STATIC_REQUIRE(sums(0.5) == 1); // rounds among the subnormals
+  STATIC_REQUIRE(sums(2.5) == 1);
+  STATIC_REQUIRE(sums(20000) == 1); // twice that is beyond float16
+  using limit = std::numeric_limits<double>;
+  double const tiny = limit::denorm_min(), huge = limit::max();
+  std::vector<double> const x{tiny, 3 * tiny, -7 * tiny, limit::min(), limit::min() - tiny, 0.1, huge / 3, huge / 5, huge / 6, -0.0, limit::infinity(), limit::quiet_NaN()};
+  for (double n : {-1.0, 3.0, 7.0, 100.0, -0.0, 0.5, 9999.0}) {
+    INFO(n);
+    auto const want = evaluate(doubled(n), {x})[0], got = evaluate(optimize(doubled(n)), {x})[0];
+    for (std::size_t k = 0; k + 1 < x.size(); ++k) {
+      INFO(x[k]);
+      if (n == 0 && k == 10) CHECK(std::isnan(got[k])); // 0 times infinity
+      else CHECK(std::bit_cast<std::uint64_t>(got[k]) == std::bit_cast<std::uint64_t>(want[k]));
+    }
+    CHECK(std::isnan(got.back()));
+  }
 }
 TEST_CASE("passes: fold merges views of views and drops those that change nothing", "[graph][pass]") {
   graph const g = optimize(views());

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/known.hpp>
+#include <varve/graph/folder.hpp>
 #include <varve/graph/residue.hpp>
 #include <varve/kernel/constant_math.hpp>
 
 #include <string_view>
 
 namespace varve::detail {
-
-/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
-constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
 
 /// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of the inputs and of
 /// exponentials, roots and other functions, evaluated at one random point modulo large primes. Nodes whose `value`s agree are equal up to their

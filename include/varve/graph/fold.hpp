@@ -34,6 +34,9 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
   if (k == known::neg && kind(a) == known::neg) return input(a, 0);
+  if (k == known::add && kind(a) == known::mul && kind(b) == known::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
+    if (multiple const x = factored(a), y = factored(b); x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
+      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, known::mul, nd, twice, x.of);
   // Signs move outwards, where they vanish into additions: exact, zeros included.
   if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));

@@ -7,6 +7,9 @@
 namespace varve {
 namespace detail {
 
+/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
+constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
+
 /// State of `fold`: what is known of the nodes made so far.
 struct folder {
   graph const& g;
@@ -81,6 +84,22 @@ struct folder {
     if (kind(a) == known::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
+  }
+  /// A number other than 0 that may be multiplied with others: neither huge nor tiny.
+  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
+  /// What a new node is a multiple of, and the factor.
+  struct multiple {
+    int of;
+    double by;
+  };
+  constexpr multiple factored(int n) const {
+    node const& nd = at(n);
+    if (!is_floating(nd.out.type)) return {n, 1};
+    if (kind(n) == known::neg) return {input(n, 0), -1};
+    if (kind(n) != known::mul) return {n, 1};
+    for (int k = 0; k < 2; ++k)
+      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
+    return {n, 1};
   }
   /// Whether a permutation exchanges the last two axes.
   static constexpr bool swaps(dims const& p) {

@@ -49,22 +49,6 @@ struct relaxer : folder {
     for (std::size_t s : filled) table[s] = -1;
     filled.clear(), seen.clear(), inputs.clear();
   }
-  /// What a new node is a multiple of, and the factor.
-  struct multiple {
-    int of;
-    double by;
-  };
-  constexpr multiple factored(int n) const {
-    node const& nd = at(n);
-    if (!is_floating(nd.out.type)) return {n, 1};
-    if (kind(n) == known::neg) return {input(n, 0), -1};
-    if (kind(n) != known::mul) return {n, 1};
-    for (int k = 0; k < 2; ++k)
-      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
-    return {n, 1};
-  }
-  /// A number other than 0 that may be multiplied with others.
-  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
   constexpr int number(meta const& m, double x) {
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = round_to(m.type, x);

@@ -112,11 +112,11 @@ VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const&
 #endif
     return xsimd::fnma(a, b, c);
 }
-/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512.)
+/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
 template <lane T>
 VARVE_INLINE batch<T> negate(batch<T> const& a) {
-#ifdef __AVX512F__
-  if constexpr (std::is_floating_point_v<T> && sizeof(batch<T>) == 64) return batch<T>(-a.data);
+#ifdef __SSE2__
+  if constexpr (std::is_floating_point_v<T>) return batch<T>(-a.data);
   else
 #endif
     return -a;

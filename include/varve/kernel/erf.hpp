@@ -8,25 +8,27 @@
 #endif
 
 /// @file
-/// erf of batches: erf(x) = 1 - e^-(x P(x)), where P = -log(1 - erf(x)) / x is smooth, so that one polynomial serves all x and nothing cancels near 0. Within 4 ulp.
-/// The polynomials are minimax for the relative error of erf (4e-9 and 8e-17), from where erf rounds to 1 on x is cut.
+/// erf of batches: r - (e^(-x^2) - 1) (1 - r) for x >= 0, where r = 1 - e^(x^2) erfc(x) = x (2/sqrt(pi) - x S(x)) and S is smooth. Both terms are positive: nothing cancels near 0. e^(-x^2) is
+/// computed as the derivative of erf computes it, so that a compiler that sees both computes it once. Within 3 ulp.
+/// S is a quotient of polynomials without negative coefficients, for the relative error of erf (2e-8 and 9e-18); it is not used from where erf rounds to 1 on.
 namespace varve::kernel::error_function {
 
 template <class T>
 struct table;
 template <>
 struct table<float> {
-  static constexpr float is_one = 3.95f;
-  static constexpr float p[] = {1.12837923f,      0.636619389f,     0.102777831f,    -0.0191530641f,   -0.000160395983f,
-                                0.00166702736f,   -0.000632836774f, 0.000117641248f, -9.25626227e-06f};
+  static constexpr float is_one = 3.95f, slope = 1.12837917f;
+  static constexpr float p[] = {1.00000024f, 0.781158745f, 0.196218893f};
+  static constexpr float q[] = {1, 1.53341508f, 0.84969753f, 0.173560515f};
 };
 template <>
 struct table<double> {
-  static constexpr double is_one = 5.95;
-  static constexpr double p[] = {1.1283791670955126,     0.63661977236761158,    0.10277260330005891,     -0.019128446963044839,   -0.00020919523047323072, 0.0016962105307984142,
-                                 -0.00059014681565056006, 2.5955212023466561e-05, 6.4290004265633022e-05,  -2.9323531810680295e-05, 2.7958570579114601e-06,  3.5646910920388011e-06,
-                                 -2.4298012344533859e-06, 8.5371613152367202e-07, -1.7409286078647138e-07, 8.3700528543910495e-09,  7.7831791570150302e-09,  -3.153383495247342e-09,
-                                 6.8115628643852814e-10,  -9.5492034175784006e-11, 8.7220635271552947e-12, -4.7554806741620865e-13, 1.1801745859728312e-14};
+  static constexpr double is_one = 5.95, slope = 0x1.20dd750429b6dp0;
+  static constexpr double p[] = {1.0000000000000004, 1.6644349604994708,   1.2724661566497464,   0.5598998037965531,
+                                 0.1487241896193076, 0.022603815300056052, 0.0015419200180849786};
+  static constexpr double q[] = {1,
+                                 2.4166877385631524,  2.5904262216961897,  1.601112367382264,  0.6184696644593793,
+                                 0.14994573992701335, 0.02124317154073821, 0.00136648974328359};
 };
 
 /// Error function, odd also in the sign of zero.
@@ -34,16 +36,12 @@ template <class T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-  V const magnitude = library::abs(x);
-  V const a = kernel::select<T>(magnitude > V(c::is_one), V(c::is_one), magnitude), z = a * a;
-  constexpr int count = sizeof(c::p) / sizeof(T); // odd: two chains, of the even and of the odd powers
-  V even(c::p[count - 1]), odd(c::p[count - 2]);
-#pragma GCC unroll 16
-  for (int k = count - 3; k > 1; k -= 2) even = kernel::fma<T>(even, z, V(c::p[k])), odd = kernel::fma<T>(odd, z, V(c::p[k - 1]));
-  even = kernel::fma<T>(even, z, V(c::p[0]));
-  auto const e = exponential::reduce<T>(kernel::negate<T>(a * kernel::fma<T>(odd, a, even)));
+  V const a = library::abs(x), z = x * x, one(T(1));
+  V const r = kernel::fnma<T>(z, kernel::polynomial<T>(c::p, a) / kernel::polynomial<T>(c::q, a), a * V(c::slope));
+  auto const e = exponential::reduce<T>(kernel::negate<T>(z));
   V const s = exponential::power_of_two<T>(e.shifted);
-  return library::copysign(kernel::fnma<T>(e.q, s, V(T(1)) - s), x);
+  V const y = kernel::fnma<T>(kernel::fma<T>(e.q, s, s - one), one - r, r);
+  return library::copysign(kernel::select<T>(a > V(c::is_one), one, y), x);
 }
 
 } // namespace varve::kernel::error_function
