@@ -52,8 +52,8 @@ private:
   }();
   /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become results.
   enum class act : unsigned char { start, leave, finish };
-  /// Sinks in one function: many of them are several, as many steps are.
-  static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  /// Sinks in one function: many of them are several, as many steps are; those of blocks find their values in memory in any case.
+  static constexpr int at_once = sinks <= (b.block_count > 0 ? 32 : 128) ? sinks : 32;
   static constexpr bool alike = [] {
     if constexpr (sinks > at_once) return sink_table<P, B>::alike();
     else return false;
