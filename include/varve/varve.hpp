@@ -29,6 +29,7 @@
 #include <varve/graph/interpret.hpp>
 #include <varve/graph/linearize.hpp>
 #include <varve/graph/make_fx.hpp>
+#include <varve/graph/names.hpp>
 #include <varve/graph/print.hpp>
 #include <varve/graph/schema.hpp>
 #include <varve/graph/table_driven.hpp>

@@ -69,9 +69,10 @@ private:
   }
   static std::string metas(graph const& f, loop::program const& p) {
     std::string s = "/// (";
-    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + varve::detail::meta_text(f.nodes[k].out);
+    auto called = [](char const* name) { return name ? std::string(name) + ": " : ""; };
+    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + called(varve::detail::argument_name(f, k)) + varve::detail::meta_text(f.nodes[k].out);
     s += ") -> (";
-    for (std::size_t k = 0; k < p.results.size(); ++k) s += (k ? ", " : "") + varve::detail::meta_text(p.results[static_cast<std::ptrdiff_t>(k)]);
+    for (int k = 0; k < static_cast<int>(p.results.size()); ++k) s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(p.results[k]);
     return s + "), row-major; results may not overlap arguments.";
   }
   void constants(loop::program const& p, writer& out) {

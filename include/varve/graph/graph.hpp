@@ -37,6 +37,12 @@ struct graph_sizes {
   std::size_t nodes, edges, results, regions, constants;
 };
 
+/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives them.
+struct graph_names {
+  char const* const* text = nullptr;
+  int count = 0;
+};
+
 /// A graph of either form, to look at: printing, verifying and comparing are written once.
 struct graph_view {
   node const* nodes;
@@ -45,6 +51,7 @@ struct graph_view {
   region const* regions;
   double const* constants;
   graph_sizes sizes;
+  graph_names names;
 
   constexpr node const* begin() const { return nodes; }
   constexpr node const* end() const { return nodes + sizes.nodes; }
@@ -81,9 +88,10 @@ struct graph : graph_questions<graph> {
   list<region> regions;
   /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers beyond 2^53 have no place here and are refused while tracing.
   list<double> constants;
+  graph_names names{};
 
   constexpr graph_view view() const {
-    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}};
+    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}, names};
   }
   constexpr operator graph_view() const { return view(); }
 };
@@ -96,23 +104,25 @@ struct static_graph : graph_questions<static_graph<S>> {
   int results[S.results ? S.results : 1]{};
   region regions[S.regions ? S.regions : 1]{};
   double constants[S.constants ? S.constants : 1]{};
+  graph_names names{};
   static constexpr graph_sizes sizes = S;
 
   constexpr static_graph() = default;
-  constexpr explicit static_graph(graph const& g) {
+  constexpr explicit static_graph(graph const& g) : names(g.names) {
     for (std::size_t k = 0; k < S.nodes; ++k) nodes[k] = g.nodes[k];
     for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
     for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
     for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
     for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
   }
-  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S}; }
+  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S, names}; }
   constexpr operator graph_view() const { return view(); }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
     graph g;
     g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges), g.results = list<int>(results, results + S.results);
     g.regions = list<region>(regions, regions + S.regions), g.constants = list<double>(constants, constants + S.constants);
+    g.names = names;
     return g;
   }
 };

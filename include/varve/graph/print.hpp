@@ -34,13 +34,29 @@ VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
   return s += count > shown ? ", ...]" : "]";
 }
 
+/// The name of an argument of the program; nullptr for other nodes and without a name.
+VARVE_COLD inline char const* argument_name(graph_view const& g, int n) {
+  int const at = n < g.regions[0].inputs ? static_cast<int>(g.nodes[n].value) : g.names.count;
+  return at < g.names.count ? g.names.text[at] : nullptr;
+}
+/// The name of result `k` of region `r`; nullptr in other regions than the program and without a name.
+VARVE_COLD inline char const* result_name(graph_view const& g, int r, int k) {
+  int const at = r == 0 ? g.regions[0].inputs + k : g.names.count;
+  return at < g.names.count ? g.names.text[at] : nullptr;
+}
+/// How a value is called: `%12`, or `%x` for an argument that has a name.
+VARVE_COLD inline std::string value_text(graph_view const& g, int n) {
+  char const* const name = argument_name(g, n);
+  return "%" + (name ? name : std::to_string(n));
+}
+
 /// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
 VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
   s += '(';
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
-  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
+  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
   for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
   return s += ')';
 }
@@ -48,7 +64,7 @@ VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
 VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
   region const& f = g.regions[r];
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    s += indent + value_text(g, n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
     if (g.nodes[n].regions_count) s += " {";
     s += '\n';
     for (int k = 0; k < g.nodes[n].regions_count; ++k) {
@@ -58,7 +74,10 @@ VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, 
     if (g.nodes[n].regions_count) s += indent + "}\n";
   }
   s += indent + "return";
-  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
+  for (int k = 0; k < f.result_count; ++k) {
+    char const* const name = result_name(g, r, k);
+    s += (k ? ", " : " ") + (name ? std::string(name) + " = " : "") + value_text(g, g.results[f.result_first + k]);
+  }
   s += '\n';
 }
 
@@ -67,7 +86,8 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[n];
     bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
-    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
+    char const* const name = argument_name(g, n);
+    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (name ? std::string(" ") + name : leaf ? " " + leaf_text(g, nd) : "");
     for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
     s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
     for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
@@ -79,8 +99,9 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
     }
   }
   for (int k = 0; k < f.result_count; ++k) {
+    char const* const name = result_name(g, r, k);
     std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
-    s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
+    s += indent + id + " [label=\"result " + (name ? name : std::to_string(k)) + "\", shape=ellipse, style=bold];\n";
     s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
   }
 }

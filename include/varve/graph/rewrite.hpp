@@ -12,6 +12,7 @@ struct rewriter {
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+    to.names = g.names;
   }
   /// Number of the `k`-th operand of an old node in the new graph.
   constexpr int operand(node const& n, int k) const { return now.data()[from.edges.data()[n.first + k]]; }
