@@ -3330,11 +3330,11 @@ VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const&
 #endif
     return xsimd::fnma(a, b, c);
 }
-/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512.)
+/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
 template <lane T>
 VARVE_INLINE batch<T> negate(batch<T> const& a) {
-#ifdef __AVX512F__
-  if constexpr (std::is_floating_point_v<T> && sizeof(batch<T>) == 64) return batch<T>(-a.data);
+#ifdef __SSE2__
+  if constexpr (std::is_floating_point_v<T>) return batch<T>(-a.data);
   else
 #endif
     return -a;
@@ -9139,25 +9139,27 @@ VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
 #endif
 
 /// @file
-/// erf of batches: erf(x) = 1 - e^-(x P(x)), where P = -log(1 - erf(x)) / x is smooth, so that one polynomial serves all x and nothing cancels near 0. Within 4 ulp.
-/// The polynomials are minimax for the relative error of erf (4e-9 and 8e-17), from where erf rounds to 1 on x is cut.
+/// erf of batches: r - (e^(-x^2) - 1) (1 - r) for x >= 0, where r = 1 - e^(x^2) erfc(x) = x (2/sqrt(pi) - x S(x)) and S is smooth. Both terms are positive: nothing cancels near 0. e^(-x^2) is
+/// computed as the derivative of erf computes it, so that a compiler that sees both computes it once. Within 3 ulp.
+/// S is a quotient of polynomials without negative coefficients, for the relative error of erf (2e-8 and 9e-18); it is not used from where erf rounds to 1 on.
 namespace varve::kernel::error_function {
 
 template <class T>
 struct table;
 template <>
 struct table<float> {
-  static constexpr float is_one = 3.95f;
-  static constexpr float p[] = {1.12837923f,      0.636619389f,     0.102777831f,    -0.0191530641f,   -0.000160395983f,
-                                0.00166702736f,   -0.000632836774f, 0.000117641248f, -9.25626227e-06f};
+  static constexpr float is_one = 3.95f, slope = 1.12837917f;
+  static constexpr float p[] = {1.00000024f, 0.781158745f, 0.196218893f};
+  static constexpr float q[] = {1, 1.53341508f, 0.84969753f, 0.173560515f};
 };
 template <>
 struct table<double> {
-  static constexpr double is_one = 5.95;
-  static constexpr double p[] = {1.1283791670955126,     0.63661977236761158,    0.10277260330005891,     -0.019128446963044839,   -0.00020919523047323072, 0.0016962105307984142,
-                                 -0.00059014681565056006, 2.5955212023466561e-05, 6.4290004265633022e-05,  -2.9323531810680295e-05, 2.7958570579114601e-06,  3.5646910920388011e-06,
-                                 -2.4298012344533859e-06, 8.5371613152367202e-07, -1.7409286078647138e-07, 8.3700528543910495e-09,  7.7831791570150302e-09,  -3.153383495247342e-09,
-                                 6.8115628643852814e-10,  -9.5492034175784006e-11, 8.7220635271552947e-12, -4.7554806741620865e-13, 1.1801745859728312e-14};
+  static constexpr double is_one = 5.95, slope = 0x1.20dd750429b6dp0;
+  static constexpr double p[] = {1.0000000000000004, 1.6644349604994708,   1.2724661566497464,   0.5598998037965531,
+                                 0.1487241896193076, 0.022603815300056052, 0.0015419200180849786};
+  static constexpr double q[] = {1,
+                                 2.4166877385631524,  2.5904262216961897,  1.601112367382264,  0.6184696644593793,
+                                 0.14994573992701335, 0.02124317154073821, 0.00136648974328359};
 };
 
 /// Error function, odd also in the sign of zero.
@@ -9165,16 +9167,12 @@ template <class T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-  V const magnitude = library::abs(x);
-  V const a = kernel::select<T>(magnitude > V(c::is_one), V(c::is_one), magnitude), z = a * a;
-  constexpr int count = sizeof(c::p) / sizeof(T); // odd: two chains, of the even and of the odd powers
-  V even(c::p[count - 1]), odd(c::p[count - 2]);
-#pragma GCC unroll 16
-  for (int k = count - 3; k > 1; k -= 2) even = kernel::fma<T>(even, z, V(c::p[k])), odd = kernel::fma<T>(odd, z, V(c::p[k - 1]));
-  even = kernel::fma<T>(even, z, V(c::p[0]));
-  auto const e = exponential::reduce<T>(kernel::negate<T>(a * kernel::fma<T>(odd, a, even)));
+  V const a = library::abs(x), z = x * x, one(T(1));
+  V const r = kernel::fnma<T>(z, kernel::polynomial<T>(c::p, a) / kernel::polynomial<T>(c::q, a), a * V(c::slope));
+  auto const e = exponential::reduce<T>(kernel::negate<T>(z));
   V const s = exponential::power_of_two<T>(e.shifted);
-  return library::copysign(kernel::fnma<T>(e.q, s, V(T(1)) - s), x);
+  V const y = kernel::fnma<T>(kernel::fma<T>(e.q, s, s - one), one - r, r);
+  return library::copysign(kernel::select<T>(a > V(c::is_one), one, y), x);
 }
 
 } // namespace varve::kernel::error_function
@@ -13249,6 +13247,12 @@ struct graph_sizes {
   std::size_t nodes, edges, results, regions, constants;
 };
 
+/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives them.
+struct graph_names {
+  char const* const* text = nullptr;
+  int count = 0;
+};
+
 /// A graph of either form, to look at: printing, verifying and comparing are written once.
 struct graph_view {
   node const* nodes;
@@ -13257,6 +13261,7 @@ struct graph_view {
   region const* regions;
   double const* constants;
   graph_sizes sizes;
+  graph_names names;
 
   constexpr node const* begin() const { return nodes; }
   constexpr node const* end() const { return nodes + sizes.nodes; }
@@ -13293,9 +13298,10 @@ struct graph : graph_questions<graph> {
   list<region> regions;
   /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers beyond 2^53 have no place here and are refused while tracing.
   list<double> constants;
+  graph_names names{};
 
   constexpr graph_view view() const {
-    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}};
+    return {nodes.data(), edges.data(), results.data(), regions.data(), constants.data(), {nodes.size(), edges.size(), results.size(), regions.size(), constants.size()}, names};
   }
   constexpr operator graph_view() const { return view(); }
 };
@@ -13308,23 +13314,25 @@ struct static_graph : graph_questions<static_graph<S>> {
   int results[S.results ? S.results : 1]{};
   region regions[S.regions ? S.regions : 1]{};
   double constants[S.constants ? S.constants : 1]{};
+  graph_names names{};
   static constexpr graph_sizes sizes = S;
 
   constexpr static_graph() = default;
-  constexpr explicit static_graph(graph const& g) {
+  constexpr explicit static_graph(graph const& g) : names(g.names) {
     for (std::size_t k = 0; k < S.nodes; ++k) nodes[k] = g.nodes[k];
     for (std::size_t k = 0; k < S.edges; ++k) edges[k] = g.edges[k];
     for (std::size_t k = 0; k < S.results; ++k) results[k] = g.results[k];
     for (std::size_t k = 0; k < S.regions; ++k) regions[k] = g.regions[k];
     for (std::size_t k = 0; k < S.constants; ++k) constants[k] = g.constants[k];
   }
-  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S}; }
+  constexpr graph_view view() const { return {nodes, edges, results, regions, constants, S, names}; }
   constexpr operator graph_view() const { return view(); }
   /// The same graph in the form that passes work on.
   constexpr graph thaw() const {
     graph g;
     g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges), g.results = list<int>(results, results + S.results);
     g.regions = list<region>(regions, regions + S.regions), g.constants = list<double>(constants, constants + S.constants);
+    g.names = names;
     return g;
   }
 };
@@ -14263,6 +14271,7 @@ struct rewriter {
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
+    to.names = g.names;
   }
   /// Number of the `k`-th operand of an old node in the new graph.
   constexpr int operand(node const& n, int k) const { return now.data()[from.edges.data()[n.first + k]]; }
@@ -22761,8 +22770,8 @@ private:
   }();
   /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become results.
   enum class act : unsigned char { start, leave, finish };
-  /// Sinks in one function: many of them are several, as many steps are.
-  static constexpr int at_once = sinks <= 128 ? sinks : 32;
+  /// Sinks in one function: many of them are several, as many steps are; those of blocks find their values in memory in any case.
+  static constexpr int at_once = sinks <= (b.block_count > 0 ? 32 : 128) ? sinks : 32;
   static constexpr bool alike = [] {
     if constexpr (sinks > at_once) return sink_table<P, B>::alike();
     else return false;
@@ -23375,6 +23384,9 @@ constexpr graph cse(graph const& g) {
 namespace varve {
 namespace detail {
 
+/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
+constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
+
 /// State of `fold`: what is known of the nodes made so far.
 struct folder {
   graph const& g;
@@ -23449,6 +23461,22 @@ struct folder {
     if (kind(a) == known::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, known::neg);
+  }
+  /// A number other than 0 that may be multiplied with others: neither huge nor tiny.
+  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
+  /// What a new node is a multiple of, and the factor.
+  struct multiple {
+    int of;
+    double by;
+  };
+  constexpr multiple factored(int n) const {
+    node const& nd = at(n);
+    if (!is_floating(nd.out.type)) return {n, 1};
+    if (kind(n) == known::neg) return {input(n, 0), -1};
+    if (kind(n) != known::mul) return {n, 1};
+    for (int k = 0; k < 2; ++k)
+      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
+    return {n, 1};
   }
   /// Whether a permutation exchanges the last two axes.
   static constexpr bool swaps(dims const& p) {
@@ -23563,6 +23591,9 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
   if (k == known::neg && kind(a) == known::neg) return input(a, 0);
+  if (k == known::add && kind(a) == known::mul && kind(b) == known::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
+    if (multiple const x = factored(a), y = factored(b); x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
+      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, known::mul, nd, twice, x.of);
   // Signs move outwards, where they vanish into additions: exact, zeros included.
   if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
@@ -27610,9 +27641,6 @@ constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t x) {
 // ---- varve/graph/fingerprint.hpp
 namespace varve::detail {
 
-/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
-constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
-
 /// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of the inputs and of
 /// exponentials, roots and other functions, evaluated at one random point modulo large primes. Nodes whose `value`s agree are equal up to their
 /// `scale`s; that others agree by accident has a probability of 2^-60 for each pair (Schwartz, 1980).
@@ -27951,22 +27979,6 @@ struct relaxer : folder {
     for (std::size_t s : filled) table[s] = -1;
     filled.clear(), seen.clear(), inputs.clear();
   }
-  /// What a new node is a multiple of, and the factor.
-  struct multiple {
-    int of;
-    double by;
-  };
-  constexpr multiple factored(int n) const {
-    node const& nd = at(n);
-    if (!is_floating(nd.out.type)) return {n, 1};
-    if (kind(n) == known::neg) return {input(n, 0), -1};
-    if (kind(n) != known::mul) return {n, 1};
-    for (int k = 0; k < 2; ++k)
-      if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
-    return {n, 1};
-  }
-  /// A number other than 0 that may be multiplied with others.
-  constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
   constexpr int number(meta const& m, double x) {
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = round_to(m.type, x);
@@ -28445,6 +28457,51 @@ auto linearize(F f, X const&... x) {
 
 } // namespace varve
 
+// ---- varve/graph/names.hpp
+namespace varve {
+
+/// A name as a template argument: `named<"x">(g)`.
+struct value_name {
+  char text[32]{};
+  template <std::size_t N>
+  consteval value_name(char const (&s)[N]) {
+    static_assert(N <= 32, "varve: named: a name has at most 31 characters");
+    for (std::size_t k = 0; k + 1 < N; ++k) text[k] = s[k];
+  }
+  /// Whether it is letters, digits and underscores, and does not begin with a digit.
+  constexpr bool is_identifier() const {
+    for (char const* c = text; *c; ++c)
+      if (!((*c | 32) >= 'a' && (*c | 32) <= 'z') && *c != '_' && !(c != text && *c >= '0' && *c <= '9')) return false;
+    return text[0] != 0;
+  }
+  constexpr bool operator==(value_name const& o) const { return std::string_view(text) == o.text; }
+};
+
+namespace detail {
+template <value_name... N>
+inline constexpr char const* name_table[] = {N.text...};
+template <value_name N, value_name... More>
+constexpr bool are_distinct() {
+  if constexpr (sizeof...(More) > 0) return !((N == More) || ...) && are_distinct<More...>();
+  return true;
+}
+} // namespace detail
+
+/// A graph of either form whose arguments, and then results, have names: `named<"w", "x", "loss">(trace(f, spec<float, 8>, spec<float, 8>))` prints `%w: float32[8] = placeholder(0)` and
+/// `return loss = %12`. Fewer names are those of the first. Passes keep names; `equal` does not look at them. Errors: `value_error` for more names than arguments and results.
+template <value_name... N, class G>
+  requires(sizeof...(N) > 0) && std::is_base_of_v<graph_questions<G>, G>
+constexpr G named(G g) {
+  static_assert((N.is_identifier() && ...), "varve: named: a name is letters, digits and underscores, and does not begin with a digit");
+  static_assert(detail::are_distinct<N...>(), "varve: named: two values have one name; give each its own");
+  region const& r = g.view().regions[0];
+  if (static_cast<int>(sizeof...(N)) > r.inputs + r.result_count) refuse::argument_is_invalid("named", "there are more names than arguments and results");
+  g.names = {detail::name_table<N...>, sizeof...(N)};
+  return g;
+}
+
+} // namespace varve
+
 // ---- varve/graph/print.hpp
 #include <cstdio>
 #include <iosfwd>
@@ -28475,13 +28532,29 @@ VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
   return s += count > shown ? ", ...]" : "]";
 }
 
+/// The name of an argument of the program; nullptr for other nodes and without a name.
+VARVE_COLD inline char const* argument_name(graph_view const& g, int n) {
+  int const at = n < g.regions[0].inputs ? static_cast<int>(g.nodes[n].value) : g.names.count;
+  return at < g.names.count ? g.names.text[at] : nullptr;
+}
+/// The name of result `k` of region `r`; nullptr in other regions than the program and without a name.
+VARVE_COLD inline char const* result_name(graph_view const& g, int r, int k) {
+  int const at = r == 0 ? g.regions[0].inputs + k : g.names.count;
+  return at < g.names.count ? g.names.text[at] : nullptr;
+}
+/// How a value is called: `%12`, or `%x` for an argument that has a name.
+VARVE_COLD inline std::string value_text(graph_view const& g, int n) {
+  char const* const name = argument_name(g, n);
+  return "%" + (name ? name : std::to_string(n));
+}
+
 /// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`, `placeholder(0)`.
 VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
   s += '(';
   char const* comma = "";
   if (n.op->kind == op_kind::placeholder || n.op->kind == op_kind::constant) s += leaf_text(g, n);
-  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + ("%" + std::to_string(g.operand(n, k)));
+  for (int k = 0; k < n.count; ++k, comma = ", ") s += comma + value_text(g, g.operand(n, k));
   for (int k = 0; k < n.at.count; ++k, comma = ", ") s += comma + to_string(n.at[k]);
   return s += ')';
 }
@@ -28489,7 +28562,7 @@ VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
 VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, std::string const& indent) {
   region const& f = g.regions[r];
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
-    s += indent + "%" + std::to_string(n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
+    s += indent + value_text(g, n) + ": " + meta_text(g.nodes[n].out) + " = " + call_text(g, g.nodes[n]);
     if (g.nodes[n].regions_count) s += " {";
     s += '\n';
     for (int k = 0; k < g.nodes[n].regions_count; ++k) {
@@ -28499,7 +28572,10 @@ VARVE_COLD inline void print_region(std::string& s, graph_view const& g, int r, 
     if (g.nodes[n].regions_count) s += indent + "}\n";
   }
   s += indent + "return";
-  for (int k = 0; k < f.result_count; ++k) s += std::string(k ? ", %" : " %") + std::to_string(g.results[f.result_first + k]);
+  for (int k = 0; k < f.result_count; ++k) {
+    char const* const name = result_name(g, r, k);
+    s += (k ? ", " : " ") + (name ? std::string(name) + " = " : "") + value_text(g, g.results[f.result_first + k]);
+  }
   s += '\n';
 }
 
@@ -28508,7 +28584,8 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[n];
     bool const leaf = nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::constant;
-    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (leaf ? " " + leaf_text(g, nd) : "");
+    char const* const name = argument_name(g, n);
+    s += indent + "n" + std::to_string(n) + " [label=\"" + nd.op->name + (name ? std::string(" ") + name : leaf ? " " + leaf_text(g, nd) : "");
     for (int k = 0; k < nd.at.count; ++k) s += " " + to_string(nd.at[k]);
     s += "\\n" + meta_text(nd.out) + "\"" + (leaf ? ", shape=box" : "") + "];\n";
     for (int k = 0; k < nd.count; ++k) s += indent + "n" + std::to_string(g.operand(nd, k)) + " -> n" + std::to_string(n) + ";\n";
@@ -28520,8 +28597,9 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
     }
   }
   for (int k = 0; k < f.result_count; ++k) {
+    char const* const name = result_name(g, r, k);
     std::string const id = "r" + std::to_string(r) + "_" + std::to_string(k);
-    s += indent + id + " [label=\"result " + std::to_string(k) + "\", shape=ellipse, style=bold];\n";
+    s += indent + id + " [label=\"result " + (name ? name : std::to_string(k)) + "\", shape=ellipse, style=bold];\n";
     s += indent + "n" + std::to_string(g.results[f.result_first + k]) + " -> " + id + ";\n";
   }
 }
