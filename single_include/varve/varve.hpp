@@ -27949,6 +27949,7 @@ struct relaxer : folder {
   list<entry> seen{};   // of this region
   list<std::size_t> filled{}; // slots of this region
   list<int> inputs{};   // the first floating-point arguments of this region, old numbers
+  list<int> erfs{};     // what erf is taken of in this region, old numbers
   list<char> nonzero{}; // old nodes that the program divides by, or takes the logarithm of
   list<int> new_uses{}; // by new node: how often the old nodes that became it are used
 
@@ -27977,7 +27978,7 @@ struct relaxer : folder {
   }
   constexpr void start() {
     for (std::size_t s : filled) table[s] = -1;
-    filled.clear(), seen.clear(), inputs.clear();
+    filled.clear(), seen.clear(), inputs.clear(), erfs.clear();
   }
   constexpr int number(meta const& m, double x) {
     node c;
@@ -28038,6 +28039,16 @@ struct relaxer : folder {
     }
     return -1;
   }
+  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf.
+  constexpr int exponent_of_erf(node const& nd, fingerprint const& f, int in) {
+    for (int k : erfs) {
+      fingerprint const& x = prints.of[static_cast<std::size_t>(k)];
+      fingerprint const square = product(x, x);
+      double const ratio = square.value == f.value && f.scale != 0 ? -square.scale / f.scale : 0;
+      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out) return negated(nd, pair(mul_, known::mul, nd, y, y));
+    }
+    return in;
+  }
   constexpr int product_of(node const& nd, int a, int b) {
     for (int k = 0; k < 2 && kind(a) == known::div && kind(b) == known::div; ++k, std::swap(a, b)) // x / y * (y / z)
       if (int const x = input(a, 0), z = input(b, 1); input(a, 1) == input(b, 0) && at(x).out.type == at(z).out.type && (at(x).out == nd.out || at(z).out == nd.out))
@@ -28091,7 +28102,10 @@ struct relaxer : folder {
     node plain; // an elementwise operator with this result
     plain.out = nd.out;
     int r = pure ? known_value(plain, f) : -1;
-    if (r < 0 && pure && nd.op->own && std::string_view(nd.op->name) == "exp") r = known_multiple(plain, f);
+    std::string_view const name = pure && nd.op->own ? nd.op->name : "";
+    if (name == "erf" && erfs.size() < 16) erfs.push_back(g.edges[static_cast<std::size_t>(nd.first)]);
+    if (r < 0 && name == "exp") r = known_multiple(plain, f);
+    if (r < 0 && name == "exp") in[0] = exponent_of_erf(plain, prints.operand(nd, 0), in[0]);
     bool real = pure && k >= known::add && k <= known::neg;
     for (int e = 0; e < nd.count; ++e) real = real && is_floating(at(in[e]).out.type);
     if (r < 0 && real) r = outwards(plain, k, in.data(), f);
