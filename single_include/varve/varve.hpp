@@ -9662,7 +9662,7 @@ namespace varve {
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::exp(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::exp(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
 };
 
@@ -9670,7 +9670,7 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::log(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
 };
 
@@ -9703,7 +9703,7 @@ namespace varve {
 template <>
 struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
 };
 
@@ -9716,7 +9716,7 @@ namespace varve {
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::sin(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sin(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
 };
 
@@ -9724,7 +9724,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::cos(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::cos(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
 };
 
@@ -9750,7 +9750,7 @@ namespace varve {
 template <>
 struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::tanh(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::tanh(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return sub(1, mul(y, y)); }
 };
 
@@ -26277,7 +26277,7 @@ namespace varve {
 template <>
 struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::erf(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::erf(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0); }
 };
 
@@ -26290,7 +26290,7 @@ namespace varve {
 template <>
 struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::expm1(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::expm1(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
 };
 
@@ -26298,7 +26298,7 @@ struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::log1p(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log1p(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
 };
 
@@ -26460,7 +26460,7 @@ inline constexpr struct silu_t : composite_operator<silu_t> {
 template <>
 struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
 };
 
@@ -26931,7 +26931,7 @@ namespace varve {
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1), saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
-  static constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) { return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1)))); }
   static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
     return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));

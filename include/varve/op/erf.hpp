@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::erf(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::erf(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(exp(neg(mul(x, x))), 0x1.20dd750429b6dp0); }
 };
 

@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::exp(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::exp(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
 };
 
@@ -17,7 +17,7 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::log(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
 };
 

@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::expm1(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::expm1(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
 };
 
@@ -17,7 +17,7 @@ struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::log1p(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log1p(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
 };
 

@@ -51,7 +51,7 @@ inline constexpr struct silu_t : composite_operator<silu_t> {
 template <>
 struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x))); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sigmoid(x); }
 };
 

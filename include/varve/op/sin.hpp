@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::sin(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sin(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
 };
 
@@ -17,7 +17,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::cos(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::cos(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
 };
 
