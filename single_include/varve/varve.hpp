@@ -9009,6 +9009,54 @@ VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* 
 
 } // namespace varve::detail
 
+// ---- varve/kernel/nearest.hpp
+namespace varve::kernel {
+
+namespace detail {
+/// x (a number or a register), which compilers may not combine with what is computed from it, whatever their flags allow them.
+template <class X>
+VARVE_INLINE X fenced(X const& x) {
+#if defined(__ASSOCIATIVE_MATH__) && !defined(__clang__)
+  return __builtin_assoc_barrier(x);
+#elif defined(__clang__) && defined(__x86_64__) // by its flags, of which not all define a macro
+  return __arithmetic_fence(x);
+#else
+  return x;
+#endif
+}
+} // namespace detail
+
+/// x, as it was rounded: -ffast-math does not combine what led to it with what follows. Nothing without it.
+template <class T>
+VARVE_INLINE batch<T> in_order(batch<T> const& x) {
+#if VARVE_USE_XSIMD
+  return batch<T>(detail::fenced(x.data));
+#else
+  return batch<T>(detail::fenced(x.v));
+#endif
+}
+
+/// An integer as a number, and `shifted`, which holds it in its low bits.
+template <class T>
+struct nearest_integer {
+  batch<T> n, shifted;
+};
+/// The integer nearest to x times `factor`, by the addition of 1.5 times 2^23 or 2^52, at whose size the unit in the last place is 1.
+template <class T>
+VARVE_INLINE nearest_integer<T> nearest(batch<T> const& x, T factor) {
+  using V = batch<T>;
+  V const large(sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52));
+#if defined(__FAST_MATH__) && defined(__clang__) && !defined(__x86_64__) // no fence there, and the addition would be cancelled against the subtraction
+  V const n = library::nearbyint(x * V(factor));
+  return {n, n + large};
+#else
+  V const shifted = kernel::in_order<T>(kernel::fma<T>(x, V(factor), large));
+  return {shifted - large, shifted};
+#endif
+}
+
+} // namespace varve::kernel
+
 // ---- varve/kernel/polynomial.hpp
 namespace varve::kernel {
 
@@ -9041,7 +9089,6 @@ template <>
 struct table<float> {
   using integer = std::int32_t;
   static constexpr int mantissa_bits = 23;
-  static constexpr float to_integer = 0x1.8p23f; // added, it leaves the nearest integer in the low bits
   static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
   static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
   static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
@@ -9050,7 +9097,6 @@ template <>
 struct table<double> {
   using integer = std::int64_t;
   static constexpr int mantissa_bits = 52;
-  static constexpr double to_integer = 0x1.8p52;
   static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
   static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
   static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
@@ -9066,14 +9112,8 @@ template <class T>
 VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
-  V const n = library::nearbyint(x * V(c::log2_e));
-  V const shifted = n + V(c::to_integer);
-#else
-  V const shifted = kernel::fma<T>(x, V(c::log2_e), V(c::to_integer));
-  V const n = shifted - V(c::to_integer);
-#endif
-  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
+  auto const [n, shifted] = kernel::nearest<T>(x, c::log2_e);
+  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::in_order<T>(kernel::fma<T>(n, V(-c::ln2_high), x)));
   return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
 /// 2^n from a shifted n, while 2^n is a normal number.
@@ -9140,7 +9180,7 @@ VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
 
 /// @file
 /// erf of batches: r - (e^(-x^2) - 1) (1 - r) for x >= 0, where r = 1 - e^(x^2) erfc(x) = x (2/sqrt(pi) - x S(x)) and S is smooth. Both terms are positive: nothing cancels near 0. e^(-x^2) is
-/// computed as the derivative of erf computes it, so that a compiler that sees both computes it once. Within 3 ulp.
+/// computed as the derivative of erf computes it, so that a compiler that sees both computes it once. Within 4 ulp.
 /// S is a quotient of polynomials without negative coefficients, for the relative error of erf (2e-8 and 9e-18); it is not used from where erf rounds to 1 on.
 namespace varve::kernel::error_function {
 
@@ -9171,7 +9211,10 @@ VARVE_INLINE batch<T> erf(batch<T> const& x) {
   V const r = kernel::fnma<T>(z, kernel::polynomial<T>(c::p, a) / kernel::polynomial<T>(c::q, a), a * V(c::slope));
   auto const e = exponential::reduce<T>(kernel::negate<T>(z));
   V const s = exponential::power_of_two<T>(e.shifted);
-  V const y = kernel::fnma<T>(kernel::fma<T>(e.q, s, s - one), one - r, r);
+  V y = kernel::fnma<T>(kernel::fma<T>(e.q, s, s - one), one - r, r);
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) // in another order it may round to more than 1
+  y = kernel::select<T>(y > one, one, y);
+#endif
   return library::copysign(kernel::select<T>(a > V(c::is_one), one, y), x);
 }
 
@@ -9258,13 +9301,13 @@ template <class T>
 struct table;
 template <>
 struct table<float> {
-  static constexpr float limit = 1e6f, to_integer = 0x1.8p23f, two_over_pi = 0x1.45f306p-1f;
+  static constexpr float limit = 1e6f, two_over_pi = 0x1.45f306p-1f;
   static constexpr float half_pi[] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
   static constexpr float sine[] = {-0.166666552f, 0.008332205f, -0.000195202374f}, cosine[] = {0.0416666456f, -0.00138873165f, 2.44331568e-05f};
 };
 template <>
 struct table<double> {
-  static constexpr double limit = 1e9, to_integer = 0x1.8p52, two_over_pi = 0x1.45f306dc9c883p-1;
+  static constexpr double limit = 1e9, two_over_pi = 0x1.45f306dc9c883p-1;
   static constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
   static constexpr double sine[] = {-0.16666666666666638, 0.0083333333333237836, -0.0001984126983071329, 2.7557313962445055e-06, -2.5050795614673243e-08, 1.5898757573977599e-10};
   static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
@@ -9275,13 +9318,7 @@ template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
-  V const n = library::nearbyint(x * V(c::two_over_pi));
-  V const shifted = n + V(c::to_integer);
-#else
-  V const shifted = kernel::fma<T>(x, V(c::two_over_pi), V(c::to_integer)); // the nearest integer in the low bits
-  V const n = shifted - V(c::to_integer);
-#endif
+  auto const [n, shifted] = kernel::nearest<T>(x, c::two_over_pi);
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
   V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);
@@ -23594,15 +23631,16 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && kind(a) == known::mul && kind(b) == known::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
     if (multiple const x = factored(a), y = factored(b); x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
       if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, known::mul, nd, twice, x.of);
-  // Signs move outwards, where they vanish into additions: exact, zeros included.
-  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
+  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of a uint8 u is not its opposite elsewhere.
+  auto const negative = [&](int n) { return kind(n) == known::neg && at(n).out.type == nd.out.type; };
+  if (k == known::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
-  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
-  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
-  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
-  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  if (k == known::add && negative(b) && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
+  if (k == known::add && negative(a) && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
+  if (k == known::sub && negative(b) && add_) return pair(add_, known::add, nd, a, input(b, 0));
+  if (k == known::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == known::mul || k == known::div) && negative(a) && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == known::mul || k == known::div) && negative(b) && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
 }
 
@@ -28039,13 +28077,15 @@ struct relaxer : folder {
     }
     return -1;
   }
-  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf.
+  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf, and where the square would be less exact: of
+  /// a root, or in the place of what is no product.
   constexpr int exponent_of_erf(node const& nd, fingerprint const& f, int in) {
+    if (known const k = kind(factored(in).of); k != known::mul && k != known::div) return in;
     for (int k : erfs) {
       fingerprint const& x = prints.of[static_cast<std::size_t>(k)];
       fingerprint const square = product(x, x);
       double const ratio = square.value == f.value && f.scale != 0 ? -square.scale / f.scale : 0;
-      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out) return negated(nd, pair(mul_, known::mul, nd, y, y));
+      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out && std::string_view(at(factored(y).of).op->name) != "sqrt") return negated(nd, pair(mul_, known::mul, nd, y, y));
     }
     return in;
   }
@@ -28508,8 +28548,9 @@ template <value_name... N, class G>
 constexpr G named(G g) {
   static_assert((N.is_identifier() && ...), "varve: named: a name is letters, digits and underscores, and does not begin with a digit");
   static_assert(detail::are_distinct<N...>(), "varve: named: two values have one name; give each its own");
-  region const& r = g.view().regions[0];
-  if (static_cast<int>(sizeof...(N)) > r.inputs + r.result_count) refuse::argument_is_invalid("named", "there are more names than arguments and results");
+  graph_view const v = g.view();
+  int const values = v.sizes.regions ? v.regions[0].inputs + v.regions[0].result_count : 0;
+  if (static_cast<int>(sizeof...(N)) > values) refuse::argument_is_invalid("named", "there are more names than arguments and results");
   g.names = {detail::name_table<N...>, sizeof...(N)};
   return g;
 }

@@ -214,6 +214,25 @@ TEST_CASE("fast_math: integers, comparisons and infinities are what they were", 
   }
 }
 
+TEST_CASE("fast_math, optimize: signs stay where the dtype changes", "[graph][fast_math]") {
+  vv::tensor const u = vv::full(vv::dims(2), 3, vv::dtype::uint8), least = vv::full(vv::dims(2), -2147483648.0, vv::dtype::int32), f = vv::full(vv::dims(2), 2.5, vv::dtype::float32);
+  auto const first = [](vv::tensor const& t) { return vv::to(t, vv::dtype::float64).data<double>()[0]; };
+  auto const same = [&](auto const& function, vv::tensor const& a, vv::tensor const& b) {
+    vv::graph const g = vv::make_fx(function)(a, b);
+    double const eager = first(function(a, b));
+    vv::boxed_args const arguments(a, b);
+    CHECK(first(vv::interpret(vv::optimize(g), arguments)[0]) == eager);
+    CHECK(first(vv::interpret(vv::relax(g), arguments)[0]) == eager);
+    CHECK(first(vv::fuse(g)(arguments)[0]) == eager);
+  };
+  same([](auto const& a, auto const& b) { return -a * b; }, u, f);
+  same([](auto const& a, auto const& b) { return -a / b; }, u, f);
+  same([](auto const& a, auto const& b) { return b - (-a) + b; }, u, f);
+  same([](auto const& a, auto const& b) { return b + (-a) - b; }, u, f);
+  same([](auto const& a, auto const& b) { return -a * -b; }, u, f);
+  same([](auto const& a, auto const& b) { return -a * b; }, least, f);
+  same([](auto const& a, auto const& b) { return -a * b - a; }, u, u);
+}
 TEST_CASE("fast_math: compile(f, fast_math), with captured tensors", "[graph][fast_math]") {
   tensor const w = values(5, vv::dims(7)), x = values(6, vv::dims(7));
   auto const f = [&](auto const& v) { return vv::exp(v + w) / vv::exp(w) * (w - w + 1.0); };

@@ -55,8 +55,10 @@ TEST_CASE("names: those of the program are not those of functions inside it", "[
 }
 TEST_CASE("names: emitted code tells them", "[emit]") {
   CHECK(vv::emit_cpp(g, "named").find("/// (w: float32[4], x: float32[4]) -> (loss: float32, float32[4]), row-major") != std::string::npos);
+  CHECK(vv::emit_cpp(g, "named").find("//   %0: float32[4] = placeholder(0)") != std::string::npos); // by the numbers that the code carries
   CHECK(vv::emit_cpp(plain, "plain").find("/// (float32[4], float32[4]) -> (float32, float32[4]), row-major") != std::string::npos);
 }
 TEST_CASE("names: more than there are values are refused", "[graph]") {
+  CHECK_THROWS_WITH(vv::named<"a">(vv::graph{}), Catch::Contains("more names than arguments and results"));
   CHECK_THROWS_WITH((vv::named<"a", "b", "c", "d", "e">(g.thaw())), Catch::Contains("named") && Catch::Contains("more names than arguments and results"));
 }

@@ -84,6 +84,8 @@ constexpr bool shares_the_exponential(G const& g) {
 static_assert(bells.count(vv::exp) == 1 && shares_the_exponential(bells));
 static_assert(!shares_the_exponential(relaxed([](auto x) { return vv::erf(0.7 * x) + vv::exp(-0.5 * x * x) * x; }, v)));
 static_assert(!shares_the_exponential(relaxed([](auto x) { return vv::erf(0.7 * x) + vv::exp(0.49 * x * x) * x; }, v)));
+static_assert(!shares_the_exponential(relaxed([](auto u) { return vv::erf(vv::sqrt(u)) + vv::exp(-u); }, v))); // -u is exact, the square of a root is not
+static_assert(!shares_the_exponential(relaxed([](auto u, auto w) { return vv::erf(vv::sqrt(u * w)) + vv::exp(-(u * w)); }, v, v)));
 static_assert(shares_the_exponential(relaxed(vv::vmap(vv::value_and_grad([](auto u) { return vv::erf(0.7 * u); })), v)));
 
 // The price of an option and its derivatives: what reverse mode computes in two ways cancels (spot * density(d1) is strike * e^(-rate time) *

@@ -19,7 +19,9 @@ public:
     file_writer w(g);
     w.function(0, "run", "");
     std::string s = "// " + name + ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code carry. Change the graph, not this file.\n//\n";
-    std::string const graph_text = to_string(g);
+    graph numbered = g; // names stand beside the shapes of `run`
+    numbered.names = {};
+    std::string const graph_text = to_string(numbered);
     for (std::size_t from = 0; from < graph_text.size();) {
       std::size_t const end = graph_text.find('\n', from);
       s += "//   " + graph_text.substr(from, end - from) + "\n";

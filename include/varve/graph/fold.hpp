@@ -37,15 +37,16 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
   if (k == known::add && kind(a) == known::mul && kind(b) == known::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
     if (multiple const x = factored(a), y = factored(b); x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
       if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, known::mul, nd, twice, x.of);
-  // Signs move outwards, where they vanish into additions: exact, zeros included.
-  if (k == known::add && kind(a) == known::neg && kind(b) == known::neg && equal(input(a, 0), input(b, 0)))
+  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of a uint8 u is not its opposite elsewhere.
+  auto const negative = [&](int n) { return kind(n) == known::neg && at(n).out.type == nd.out.type; };
+  if (k == known::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
-  if (k == known::add && kind(b) == known::neg && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
-  if (k == known::add && kind(a) == known::neg && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
-  if (k == known::sub && kind(b) == known::neg && add_) return pair(add_, known::add, nd, a, input(b, 0));
-  if (k == known::mul && kind(a) == known::neg && kind(b) == known::neg) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == known::mul || k == known::div) && kind(a) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == known::mul || k == known::div) && kind(b) == known::neg && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  if (k == known::add && negative(b) && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
+  if (k == known::add && negative(a) && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
+  if (k == known::sub && negative(b) && add_) return pair(add_, known::add, nd, a, input(b, 0));
+  if (k == known::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == known::mul || k == known::div) && negative(a) && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == known::mul || k == known::div) && negative(b) && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
 }
 

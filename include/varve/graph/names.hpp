@@ -40,8 +40,9 @@ template <value_name... N, class G>
 constexpr G named(G g) {
   static_assert((N.is_identifier() && ...), "varve: named: a name is letters, digits and underscores, and does not begin with a digit");
   static_assert(detail::are_distinct<N...>(), "varve: named: two values have one name; give each its own");
-  region const& r = g.view().regions[0];
-  if (static_cast<int>(sizeof...(N)) > r.inputs + r.result_count) refuse::argument_is_invalid("named", "there are more names than arguments and results");
+  graph_view const v = g.view();
+  int const values = v.sizes.regions ? v.regions[0].inputs + v.regions[0].result_count : 0;
+  if (static_cast<int>(sizeof...(N)) > values) refuse::argument_is_invalid("named", "there are more names than arguments and results");
   g.names = {detail::name_table<N...>, sizeof...(N)};
   return g;
 }

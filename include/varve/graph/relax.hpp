@@ -109,13 +109,15 @@ struct relaxer : folder {
     }
     return -1;
   }
-  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf.
+  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf, and where the square would be less exact: of
+  /// a root, or in the place of what is no product.
   constexpr int exponent_of_erf(node const& nd, fingerprint const& f, int in) {
+    if (known const k = kind(factored(in).of); k != known::mul && k != known::div) return in;
     for (int k : erfs) {
       fingerprint const& x = prints.of[static_cast<std::size_t>(k)];
       fingerprint const square = product(x, x);
       double const ratio = square.value == f.value && f.scale != 0 ? -square.scale / f.scale : 0;
-      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out) return negated(nd, pair(mul_, known::mul, nd, y, y));
+      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out && std::string_view(at(factored(y).of).op->name) != "sqrt") return negated(nd, pair(mul_, known::mul, nd, y, y));
     }
     return in;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <limits>
+#include <varve/kernel/nearest.hpp>
 #include <varve/kernel/polynomial.hpp>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -19,7 +20,6 @@ template <>
 struct table<float> {
   using integer = std::int32_t;
   static constexpr int mantissa_bits = 23;
-  static constexpr float to_integer = 0x1.8p23f; // added, it leaves the nearest integer in the low bits
   static constexpr float log2_e = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
   static constexpr float highest = 0x1.62e42ep+6f, lowest = -0x1.5d589ep+6f, one_below = -18, tanh_is_one = 9.5f;
   static constexpr float p[] = {0.5f, 0.16666576986698775f, 0.041666554617204574f, 0.0083631790527225781f, 0.0013926183587713494f};
@@ -28,7 +28,6 @@ template <>
 struct table<double> {
   using integer = std::int64_t;
   static constexpr int mantissa_bits = 52;
-  static constexpr double to_integer = 0x1.8p52;
   static constexpr double log2_e = 0x1.71547652b82fep0, ln2_high = 0x1.62e42fefap-1, ln2_low = 1.6465949582897082e-12;
   static constexpr double highest = 0x1.62e42fefa39efp+9, lowest = -0x1.6232bdd7abcd2p+9, one_below = -38, tanh_is_one = 20;
   static constexpr double p[] = {0.50000000000000011,    0.16666666666666669,    0.041666666666624129,   0.0083333333333300615,  0.0013888888917213717,
@@ -44,14 +43,8 @@ template <class T>
 VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
-  V const n = library::nearbyint(x * V(c::log2_e));
-  V const shifted = n + V(c::to_integer);
-#else
-  V const shifted = kernel::fma<T>(x, V(c::log2_e), V(c::to_integer));
-  V const n = shifted - V(c::to_integer);
-#endif
-  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::fma<T>(n, V(-c::ln2_high), x));
+  auto const [n, shifted] = kernel::nearest<T>(x, c::log2_e);
+  V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::in_order<T>(kernel::fma<T>(n, V(-c::ln2_high), x)));
   return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
 /// 2^n from a shifted n, while 2^n is a normal number.

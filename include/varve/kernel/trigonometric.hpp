@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cmath>
+#include <varve/kernel/nearest.hpp>
 #include <varve/kernel/polynomial.hpp>
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -20,13 +21,13 @@ template <class T>
 struct table;
 template <>
 struct table<float> {
-  static constexpr float limit = 1e6f, to_integer = 0x1.8p23f, two_over_pi = 0x1.45f306p-1f;
+  static constexpr float limit = 1e6f, two_over_pi = 0x1.45f306p-1f;
   static constexpr float half_pi[] = {0x1.921fb6p+0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
   static constexpr float sine[] = {-0.166666552f, 0.008332205f, -0.000195202374f}, cosine[] = {0.0416666456f, -0.00138873165f, 2.44331568e-05f};
 };
 template <>
 struct table<double> {
-  static constexpr double limit = 1e9, to_integer = 0x1.8p52, two_over_pi = 0x1.45f306dc9c883p-1;
+  static constexpr double limit = 1e9, two_over_pi = 0x1.45f306dc9c883p-1;
   static constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
   static constexpr double sine[] = {-0.16666666666666638, 0.0083333333333237836, -0.0001984126983071329, 2.7557313962445055e-06, -2.5050795614673243e-08, 1.5898757573977599e-10};
   static constexpr double cosine[] = {0.041666666666666595, -0.0013888888888873056, 2.4801587288851704e-05, -2.755731417929647e-07, 2.087570084193694e-09, -1.1358536519392408e-11};
@@ -37,13 +38,7 @@ template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-#ifdef __FAST_MATH__ // the compiler would cancel the addition against the subtraction
-  V const n = library::nearbyint(x * V(c::two_over_pi));
-  V const shifted = n + V(c::to_integer);
-#else
-  V const shifted = kernel::fma<T>(x, V(c::two_over_pi), V(c::to_integer)); // the nearest integer in the low bits
-  V const n = shifted - V(c::to_integer);
-#endif
+  auto const [n, shifted] = kernel::nearest<T>(x, c::two_over_pi);
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
   V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);

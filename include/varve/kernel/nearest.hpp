@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/kernel/simd.hpp>
+
+namespace varve::kernel {
+
+namespace detail {
+/// x (a number or a register), which compilers may not combine with what is computed from it, whatever their flags allow them.
+template <class X>
+VARVE_INLINE X fenced(X const& x) {
+#if defined(__ASSOCIATIVE_MATH__) && !defined(__clang__)
+  return __builtin_assoc_barrier(x);
+#elif defined(__clang__) && defined(__x86_64__) // by its flags, of which not all define a macro
+  return __arithmetic_fence(x);
+#else
+  return x;
+#endif
+}
+} // namespace detail
+
+/// x, as it was rounded: -ffast-math does not combine what led to it with what follows. Nothing without it.
+template <class T>
+VARVE_INLINE batch<T> in_order(batch<T> const& x) {
+#if VARVE_USE_XSIMD
+  return batch<T>(detail::fenced(x.data));
+#else
+  return batch<T>(detail::fenced(x.v));
+#endif
+}
+
+/// An integer as a number, and `shifted`, which holds it in its low bits.
+template <class T>
+struct nearest_integer {
+  batch<T> n, shifted;
+};
+/// The integer nearest to x times `factor`, by the addition of 1.5 times 2^23 or 2^52, at whose size the unit in the last place is 1.
+template <class T>
+VARVE_INLINE nearest_integer<T> nearest(batch<T> const& x, T factor) {
+  using V = batch<T>;
+  V const large(sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52));
+#if defined(__FAST_MATH__) && defined(__clang__) && !defined(__x86_64__) // no fence there, and the addition would be cancelled against the subtraction
+  V const n = library::nearbyint(x * V(factor));
+  return {n, n + large};
+#else
+  V const shifted = kernel::in_order<T>(kernel::fma<T>(x, V(factor), large));
+  return {shifted - large, shifted};
+#endif
+}
+
+} // namespace varve::kernel
