@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# A unit that must not compile:  cmake -DFILE=<unit> -DCOMPILER=<name> -DMAX=<lines> -P check.cmake -- <compiler> <flags>...
-# The unit must compile as it is (the control), and must not with -DFAIL. Each line `// expect: <regex>` must match the
+# A unit that must not compile:  cmake -DFILE=<unit> -DCOMPILER=<name> [-DPRECOMPILED=<header>] -DMAX=<lines> -P check.cmake -- <compiler> <flags>...
+# The unit must compile as it is (the control; with a precompiled header first, if there is one), and must not with -DFAIL. Each line `// expect: <regex>` must match the
 # message; `// expect(gcc): ` and `// expect(clang): ` are for one compiler. The message may not be longer than MAX lines,
 # quoted source aside.
 cmake_minimum_required(VERSION 3.22)
@@ -16,7 +16,11 @@ function(fail text)
   message(FATAL_ERROR " ${text}")
 endfunction()
 
-execute_process(COMMAND ${compile} RESULT_VARIABLE failed ERROR_VARIABLE message)
+set(first "")
+if(PRECOMPILED)
+  set(first -include "${PRECOMPILED}")
+endif()
+execute_process(COMMAND ${compile} ${first} RESULT_VARIABLE failed ERROR_VARIABLE message)
 if(failed)
   fail("the control does not compile")
 endif()
