@@ -5737,7 +5737,7 @@ public:
     for (auto const& o : definitions_)
       if (!o->library && o->name == name && o->schema == schema) d = o.get();
     if (!d) {
-      definitions_.push_back(std::make_unique<defined_operator>(name, schema, s.operands()));
+      definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
       d = definitions_.back().get();
       of(&d->registered).defined = true;
     }
@@ -5794,12 +5794,8 @@ public:
   }
 
 private:
-  template <class X, class>
-  struct dependent {
-    using type = X;
-  };
   template <class X>
-  using many = std::vector<typename dependent<X, T>::type>; // else compilers instantiate it, used or not
+  using many = std::vector<dependent<X, T>>; // else compilers instantiate it, used or not
   using slot = std::atomic<dispatch_table const*>*;
   /// The registrations of one operator, by the slot that all its tables share.
   struct entry {
@@ -5836,7 +5832,7 @@ private:
   dispatch_table const* shared(dispatch_table const& t) {
     for (auto const& k : tables_)
       if (*k == t) return k.get();
-    tables_.push_back(std::make_unique<dispatch_table const>(t));
+    tables_.push_back(std::make_unique<dependent<dispatch_table, T> const>(t));
     return tables_.back().get();
   }
   void rebuild_all() {
@@ -5913,10 +5909,10 @@ private:
   }
 
   many<std::unique_ptr<entry>> entries_;
-  many<std::unique_ptr<defined_operator>> definitions_;
+  many<std::unique_ptr<dependent<defined_operator, T>>> definitions_;
   many<registration_record> fallbacks_;
   many<function_owner> functions_, single_functions_; // those that can be compared, and the others
-  many<std::unique_ptr<dispatch_table const>> tables_;
+  many<std::unique_ptr<dependent<dispatch_table, T> const>> tables_;
 };
 
 } // namespace varve::detail
@@ -8798,9 +8794,10 @@ namespace varve {
 
 namespace detail {
 /// What nodes of one scope saved: each value once for its memory and version.
+template <class T = tensor>
 struct kept_versions {
   struct value {
-    tensor at;
+    T at;
     std::uint32_t version;
     bool copied;
   };
@@ -8839,8 +8836,9 @@ struct kept_versions {
     return n;
   }
 };
-struct copying_mode : dispatch_mode<copying_mode> {
-  std::shared_ptr<kept_versions> kept = std::make_shared<kept_versions>();
+template <class T = tensor>
+struct copying_mode : dispatch_mode<copying_mode<T>> {
+  std::shared_ptr<kept_versions<T>> kept = std::make_shared<kept_versions<T>>();
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     if (op.table->kind == op_kind::mutation && x[0].has_data()) kept->before_write(x[0]);
@@ -8852,7 +8850,7 @@ struct copying_mode : dispatch_mode<copying_mode> {
 /// In this scope values that were saved for a backward pass may be written into: they are copied first, each once, and the copies live as long as the graphs that need them
 /// (`torch.autograd.graph.allow_mutation_on_saved_tensors`, AG-24). The backward pass must run in the scope too (`autograd_error`). Scopes do not nest (`autograd_error`).
 /// Memory that is not written into is not copied. (A template, so that the header alone instantiates nothing.)
-template <class = void>
+template <class T = tensor>
 class allow_mutation_scope {
 public:
   allow_mutation_scope() : on_(prepared()), hooks_(pack{mode_.kept}, unpack{mode_.kept}) { current() = this; }
@@ -8866,13 +8864,13 @@ public:
   int copies() const { return mode_.kept->copies(); }
 
 private:
-  using value = std::shared_ptr<detail::kept_versions::value>;
+  using value = std::shared_ptr<typename detail::kept_versions<T>::value>;
   struct pack {
-    std::shared_ptr<detail::kept_versions> kept;
+    std::shared_ptr<detail::kept_versions<T>> kept;
     value operator()(tensor const& t) const { return kept->keep(t); }
   };
   struct unpack {
-    std::shared_ptr<detail::kept_versions> kept;
+    std::shared_ptr<detail::kept_versions<T>> kept;
     tensor operator()(value const& v) const {
       if (!kept->open) throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the graph was recorded");
       return v->at;
@@ -8882,12 +8880,12 @@ private:
     static constinit thread_local allow_mutation_scope* c = nullptr;
     return c;
   }
-  detail::copying_mode& prepared() {
+  detail::copying_mode<T>& prepared() {
     if (current()) throw autograd_error("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
     return mode_;
   }
-  detail::copying_mode mode_;
-  mode_guard<detail::copying_mode> on_;
+  detail::copying_mode<T> mode_;
+  mode_guard<detail::copying_mode<T>> on_;
   saved_tensors_hooks<pack, unpack> hooks_;
 };
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
@@ -8937,21 +8935,22 @@ inline bool is_inference_mode_enabled() { return this_thread_inference; }
 namespace varve::detail {
 
 /// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing more than its place.
+template <class Task = std::uint32_t>
 class latest_first {
 public:
   bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }
-  void push(std::uint64_t sequence, std::uint32_t task) {
+  void push(std::uint64_t sequence, Task task) {
     std::size_t at = waiting_.size();
     waiting_.push_back({sequence, task});
     for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2) waiting_[at] = waiting_[(at - 1) / 2];
     waiting_[at] = {sequence, task};
   }
-  std::uint32_t take() {
+  Task take() {
     entry const last = waiting_.back();
     waiting_.pop_back();
     if (waiting_.empty()) return last.task;
-    std::uint32_t const task = waiting_[0].task;
+    Task const task = waiting_[0].task;
     std::size_t at = 0;
     for (std::size_t child; (child = 2 * at + 1) < waiting_.size(); at = child) {
       if (child + 1 < waiting_.size() && waiting_[child].sequence < waiting_[child + 1].sequence) ++child;
@@ -8966,7 +8965,7 @@ public:
 private:
   struct entry {
     std::uint64_t sequence;
-    std::uint32_t task;
+    Task task;
   };
   std::vector<entry> waiting_;
 };
@@ -10112,7 +10111,7 @@ private:
   VARVE_INLINE boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
     constexpr int usual = 16;
     bool few[usual];
-    std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+    std::unique_ptr<dependent<bool, T>[]> const many(n.count > usual ? new bool[n.count] : nullptr);
     bool* const wanted = many ? many.get() : few;
     for (int i = 0; i < n.count; ++i) wanted[i] = static_cast<bool>(n.next[i]);
     if (!captures_.empty())
@@ -10213,8 +10212,8 @@ private:
     for (auto& t : tasks_) t.needed = false;
     for (auto& c : captures_)
       if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
-    std::vector<std::pair<std::uint32_t, int>> path;
-    std::vector<char> seen(tasks_.size(), 0);
+    std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
+    std::vector<dependent<char, T>> seen(tasks_.size(), 0);
     for (auto const& r : roots_) path.push_back({find(r.to()), 0});
     while (!path.empty()) {
       auto& [k, i] = path.back();
@@ -10267,9 +10266,9 @@ private:
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
-    latest_first ready;
-    std::vector<grad_node*> open;
-    std::vector<edge> roots;
+    latest_first<dependent<std::uint32_t, T>> ready;
+    std::vector<dependent<grad_node*, T>> open;
+    std::vector<dependent<edge, T>> roots;
     void swap(lists& o) {
       tasks.swap(o.tasks);
       ready.swap(o.ready);
@@ -10283,9 +10282,9 @@ private:
   }
   lists mine_;
   std::vector<task>& tasks_ = mine_.tasks;
-  latest_first& ready_ = mine_.ready;
-  std::vector<grad_node*>& open_ = mine_.open;
-  std::vector<edge>& roots_ = mine_.roots;
+  latest_first<dependent<std::uint32_t, T>>& ready_ = mine_.ready;
+  std::vector<dependent<grad_node*, T>>& open_ = mine_.open;
+  std::vector<dependent<edge, T>>& roots_ = mine_.roots;
   struct indexed {
     grad_node* at = nullptr;
     std::uint32_t task = none;
@@ -10308,7 +10307,7 @@ using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {
 /// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
-template <class = void>
+template <class T = tensor>
 struct hook_list {
   struct of_tensor {
     std::uint64_t id;
@@ -10351,11 +10350,11 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
 /// What is attached to a node on need.
-template <class = void>
+template <class T = tensor>
 struct node_extra : grad_node_extra {
-  std::shared_ptr<hook_list<>> hooks = std::make_shared<hook_list<>>();
-  std::vector<tensor> retained;   // by result
-  std::vector<bool> retains;
+  std::shared_ptr<hook_list<T>> hooks = std::make_shared<hook_list<T>>();
+  std::vector<T> retained;        // by result
+  std::vector<dependent<bool, T>> retains;
   std::string where;
 
   static node_extra& of(grad_node& n) {
@@ -10446,14 +10445,16 @@ public:
   /// Nodes of a thread are numbered in the order they were recorded.
   std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
   /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
-  std::vector<std::pair<node, int>> next_functions() const {
-    std::vector<std::pair<node, int>> r;
+  template <class N = node>
+  std::vector<std::pair<N, int>> next_functions() const {
+    std::vector<std::pair<N, int>> r;
     for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
     return r;
   }
   /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and unpacked by the hooks that packed it.
-  std::vector<tensor> saved_tensors() const {
-    std::vector<tensor> r;
+  template <class T = tensor>
+  std::vector<T> saved_tensors() const {
+    std::vector<T> r;
     if (auto* const saved = keep_.to()->type->saved)
       for (auto const& t : saved(*keep_.to())) r.push_back(t);
     return r;
@@ -10461,14 +10462,14 @@ public:
   /// Called with the gradients of the node's results before it runs; it may change them.
   template <class F>
   hook_handle register_prehook(F f) const {
-    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    auto& l = detail::node_extra<dependent<tensor, F>>::of(*keep_.to()).hooks;
     l->before.push_back({l->next, node_pre_hook(std::move(f))});
     return {l, l->next++};
   }
   /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
   template <class F>
   hook_handle register_hook(F f) const {
-    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    auto& l = detail::node_extra<dependent<tensor, F>>::of(*keep_.to()).hooks;
     l->after.push_back({l->next, node_post_hook(std::move(f))});
     return {l, l->next++};
   }
@@ -10533,14 +10534,14 @@ std::string call_site() {
   return r.empty() ? std::string(" (unknown on this platform)") : r;
 }
 /// Writes into a fresh node where it was recorded, and during whose backward pass.
-template <class = void>
+template <class T = tensor>
 void note_call(grad_node& n) {
   std::string where = call_site<>();
-  if (grad_node const* const parent = backward_run<>::this_node()) {
+  if (grad_node const* const parent = backward_run<T>::this_node()) {
     where += "\n  while " + autograd::node(const_cast<grad_node*>(parent)).name() + " ran backward";
     if (parent->extra) where += std::string(", which was recorded at") + parent->extra->call();
   }
-  node_extra<>::of(n).where = where;
+  node_extra<T>::of(n).where = where;
 }
 } // namespace detail
 
@@ -10840,8 +10841,9 @@ namespace varve {
 
 namespace detail {
 /// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made its base may follow.
-inline std::vector<operator_node*> view_operators(tensor const& view) {
-  std::vector<operator_node*> r;
+template <class T>
+std::vector<dependent<operator_node, T>*> view_operators(T const& view) {
+  std::vector<dependent<operator_node, T>*> r;
   for (grad_node* n = view.history().to(); n && n->type == &operator_node::type_; n = n->next[0].to()) {
     auto* const op = static_cast<operator_node*>(n);
     if (op->table->kind != op_kind::view || op->operands != 1) break;
@@ -10857,7 +10859,7 @@ inline bool same_place(tensor const& a, tensor const& b) {
 /// written down: they did if they lead to the same elements. Null where none do: the history does not tell the view, or there is none.
 template <class T = tensor>
 edge replayed_history(T const& base, T const& view) {
-  std::vector<operator_node*> const ops = view_operators(view);
+  auto const ops = view_operators(view);
   std::vector<T> made;
   dims from = view.sizes();
   for (std::size_t count = 1; count <= ops.size(); ++count) {
@@ -11092,7 +11094,7 @@ struct copy_slices {
 template <class T = tensor>
 edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
   auto const [strides, offset] = region_of(base, view);
-  std::vector<edge> edges;
+  std::vector<dependent<edge, T>> edges;
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
   // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
   return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));
@@ -11221,7 +11223,7 @@ void add_to_gradient(T& sum, T const& g) {
 /// Eager autograd, switched on by the first leaf.
 template <class On>
 inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
-                                               [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
+                                               [](edge const& e) { node_extra<dependent<tensor, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<tensor, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
@@ -11264,7 +11266,7 @@ void tensor::retain_grad() const {
   if (!t.requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
   if (t.is_leaf()) return;
   edge const& e = detail::eager_history(t);
-  detail::node_extra<>::of(*e.to()).retain(e.nr());
+  detail::node_extra<dependent<tensor, T>>::of(*e.to()).retain(e.nr());
 }
 template <class T>
 T tensor::grad_fn() const {
@@ -11277,7 +11279,7 @@ hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
   edge const& e = detail::eager_history(detail::where_recorded(*this));
   if (!e) detail::refuse_autograd("register_hook", "the tensor has a history only below the transform through which it is seen");
-  auto& l = detail::node_extra<>::of(*e.to()).hooks;
+  auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
     else return f(g);
@@ -11289,7 +11291,7 @@ template <class F>
 hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
   auto* const leaf = detail::leaf_of(*this);
   if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
-  auto& l = detail::node_extra<>::of(*leaf).hooks;
+  auto& l = detail::node_extra<dependent<tensor, F>>::of(*leaf).hooks;
   leaf->memory = alias();
   auto call = [f = std::move(f)](grad_node& n) mutable {
     tensor const self = static_cast<detail::accumulate_grad&>(n).memory.alias();
@@ -11863,14 +11865,14 @@ public:
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
       detail::require_floating(y, "grad of a function");
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
-      detail::backward_run<> pass(false);
+      detail::backward_run<dependent<tensor, Y>> pass(false);
       pass.seed(y.history(), detail::constant_ones(y.inner()));
       pass.run();
     }
   }
   template <class Y, class G>
   void backward(Y const& t, G const& g) {
-    detail::backward_run<> pass(true);
+    detail::backward_run<dependent<tensor, Y>> pass(true);
     tree_map(
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {
@@ -12066,7 +12068,7 @@ namespace detail {
 template <class T, class Targets, class Gradients, class Inputs>
 void run_backward(Targets const& roots, Gradients const& gradients, autograd::options o, Inputs const& inputs) {
   refuse_backward_inside_transform("backward");
-  backward_run<> run(o.retain_graph || o.create_graph);
+  backward_run<T> run(o.retain_graph || o.create_graph);
   set_grad_enabled const recorded(o.create_graph);
   seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
@@ -12105,7 +12107,7 @@ template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
   detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
-  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  detail::backward_run<T> run(o.retain_graph || o.create_graph);
   detail::this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
@@ -12141,7 +12143,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     mapped.push_back(scope.map(g));
   }
   level_seen_again const level = graph_level_of(outputs);
-  backward_run<> run(o.retain_graph || o.create_graph);
+  backward_run<T> run(o.retain_graph || o.create_graph);
   this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   scope.run([&] {
@@ -15903,13 +15905,13 @@ template <class T = tensor>
 struct custom_pull {
   custom_function_ptr f;
   boxed_context context;
-  std::vector<meta> results;
-  std::vector<std::uint32_t> versions;
+  std::vector<dependent<meta, T>> results;
+  std::vector<dependent<std::uint32_t, T>> versions;
   std::string label;
   /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or which
   /// operand, or that it is neither.
-  std::vector<int> result_of{};
-  std::vector<std::shared_ptr<packed_value>> packed{}; // by saved_tensors_hooks
+  std::vector<dependent<int, T>> result_of{};
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
   grad_node* self = nullptr;
   static constexpr bool released = true;
   static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
@@ -15988,9 +15990,9 @@ template <class T, bool E, class Close>
 boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, Close const& close) {
   std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
   refuse_saved_as_is(*f, c, x, y);
-  std::vector<int> result_of;
-  std::vector<std::shared_ptr<packed_value>> packed;
-  std::vector<std::uint32_t> versions;
+  std::vector<dependent<int, T>> result_of;
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed;
+  std::vector<dependent<std::uint32_t, T>> versions;
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
     versions.push_back(s.defined() ? s.writes() : 0);
@@ -16009,7 +16011,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
       s = tensor();
     }
   }
-  std::vector<meta> results;
+  std::vector<dependent<meta, T>> results;
   for (auto const& t : y) results.push_back(meta_of(t));
   unsigned const constant = c.constant_results;
   edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of), std::move(packed)}, std::move(edges), y.size(), label.c_str()));
@@ -16029,8 +16031,8 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
     return f->forward(x);
   }();
   if (!any || !is_grad_enabled()) return y;
-  std::vector<edge> edges;
-  std::vector<bool> needs;
+  std::vector<dependent<edge, T>> edges;
+  std::vector<dependent<bool, T>> needs;
   for (auto const& t : x) {
     edges.push_back(t.defined() ? edge(eager_history(t)) : edge());
     needs.push_back(static_cast<bool>(edges.back()));
@@ -16978,13 +16980,14 @@ struct recomputed {
 };
 
 /// One checkpointed call: what its forward pass would have kept, made again at the first need.
+template <class T = tensor>
 struct checkpoint_region {
   struct place {
     dtype type;
     dims sizes;
   };
   std::vector<place> places;
-  std::vector<tensor> values; // made again; each is given out once
+  std::vector<T> values; // made again; each is given out once
   std::uint64_t run = 0;      // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
@@ -16992,7 +16995,7 @@ struct checkpoint_region {
   virtual void run_again() = 0;
 
   tensor value(std::size_t k) {
-    auto* const pass = backward_run<>::current();
+    auto* const pass = backward_run<T>::current();
     std::uint64_t const now = pass ? pass->id() : 0;
     if (values.empty() || run != now || !values[k].defined()) {
       values.clear();
@@ -17033,11 +17036,11 @@ private:
 };
 /// A call with its arguments, whose versions tell whether they are as they were.
 template <class C, class F, class... X>
-struct checkpointed_call final : checkpoint_region {
+struct checkpointed_call final : checkpoint_region<dependent<tensor, C>> {
   C contexts;
   F f;
   std::tuple<X...> args;
-  std::vector<std::uint32_t> versions;
+  std::vector<dependent<std::uint32_t, C>> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
     tensors([&](tensor const& t) { versions.push_back(t.defined() ? t.writes() : 0); });
   }
@@ -17302,15 +17305,15 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
   };
   auto const s = std::make_shared<state>(std::move(f));
   // Nodes are known by address only: the hooks hang on them, so that they live as long.
-  std::vector<grad_node*> nodes;
+  std::vector<dependent<grad_node*, T>> nodes;
   for (auto const& t : tensors) {
     if (!t.requires_grad()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
     nodes.push_back(detail::gradient_edge_of(t).to());
   }
-  std::vector<hook_handle> handles;
+  std::vector<dependent<hook_handle, T>> handles;
   for (std::size_t k = 0; k < tensors.size(); ++k)
     handles.push_back(tensors[k].register_hook([s, k, nodes, mode](tensor const& g) -> tensor {
-      auto* const run = detail::backward_run<>::current();
+      auto* const run = detail::backward_run<T>::current();
       std::vector<T> complete;
       {
         detail::spin_lock::held const on(s->lock);
@@ -17338,9 +17341,11 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
 }
 
 /// Will the backward pass that runs on this thread execute a node? Asked inside of hooks (AG-6).
-inline bool will_engine_execute_node(node const& n) {
-  if (!detail::backward_run<>::current()) detail::refuse_autograd("will_engine_execute_node", "no backward pass runs on this thread");
-  return detail::backward_run<>::will_execute(n.get());
+template <std::same_as<node> N>
+bool will_engine_execute_node(N const& n) {
+  using run = detail::backward_run<dependent<tensor, N>>;
+  if (!run::current()) detail::refuse_autograd("will_engine_execute_node", "no backward pass runs on this thread");
+  return run::will_execute(n.get());
 }
 
 } // namespace varve::autograd
@@ -17370,7 +17375,7 @@ struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     tensor y = op(x);
-    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), y.writes()});
+    if (may_be_kept(op) && policy(op.name())) static_cast<dependent<kept_results, X>&>(*kept).all.push_back({op.name(), y.alias(), y.writes()});
     return y;
   }
 };
@@ -20310,7 +20315,7 @@ private:
   /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
   constexpr void function(graph const& g, int number) {
     program p = loop::plan(g);
-    list<row_group> const groups = row_planner<>(p).run();
+    list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
     for (buffer b : p.buffers) {
@@ -25263,12 +25268,12 @@ struct any_call {
 };
 
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
-template <class = void>
+template <class Kernels = tensor_kernels>
 VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
-  auto r = std::make_shared<prepared>();
-  r->p = plan_blocks<tensor_kernels>(g);
+  auto r = std::make_shared<dependent<prepared, Kernels>>();
+  r->p = plan_blocks<Kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
     else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type, k.single));
   }
   for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
@@ -25325,8 +25330,8 @@ public:
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
-    std::vector<void const*> in;
-    std::vector<void*> out;
+    std::vector<dependent<void const*, T>> in;
+    std::vector<dependent<void*, T>> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
       tensor const& t = loop::plain_tensor(x[k]);
@@ -28277,13 +28282,13 @@ struct planned_blocks {
     static_block_keys<S> keys;
   };
   static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
-    graph const traced = Make{}();
-    block_program p;
+    dependent<graph, Make> const traced = Make{}();
+    dependent<block_program, Make> p;
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
       p.functions.push_back({});
     } else {
-      graph better = optimize(traced);
+      auto better = optimize(traced);
       join_slices(better);
       p = plan_blocks<lane_kernels>(better);
     }
@@ -28394,7 +28399,7 @@ struct traced<relaxed<F>, A...> {
     graph const g = traced<F, A...>{}();
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return varve::detail::relaxed<>(better);
+    return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
 template <class F, class... S>
@@ -28403,7 +28408,7 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
     graph const g = traced_for_samples<F, S...>::at(point);
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return varve::detail::relaxed<>(better);
+    return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
 } // namespace loop
@@ -30702,7 +30707,7 @@ private:
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) { throw transform_error((std::string("varve: functionalize: ") + why).c_str()); }
   static T put_through(T const& b, update const& u) {
-    std::vector<view_step const*> steps;
+    std::vector<dependent<view_step const*, T>> steps;
     for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
     std::vector<T> before{b}; // each step
     auto const value_before = [&](std::size_t k) {
@@ -31805,25 +31810,34 @@ public:
   module& operator=(module const&) = delete;
 
   /// Every parameter with its full name, parts included, in the order of registration.
+  template <class T = tensor>
   parameter_dict named_parameters() const {
-    parameter_dict r;
-    for (auto const& s : slots("")) r.push_back({s.first, *s.second});
+    dependent<parameter_dict, T> r;
+    for (auto const& s : slots<T>("")) r.push_back({s.first, *s.second});
     return r;
   }
 
 protected:
   ~module() = default;
-  void register_parameter(std::string name, tensor& t) { own_.push_back({std::move(name), &t}); }
-  void register_module(std::string name, module& m) { parts_.push_back({std::move(name), &m}); }
+  template <std::same_as<tensor> T>
+  void register_parameter(std::string name, T& t) {
+    own_.push_back({std::move(name), &t});
+  }
+  template <std::derived_from<module> M>
+  void register_module(std::string name, M& m) {
+    parts_.push_back({std::move(name), &m});
+  }
 
 private:
   template <class M, class... X>
   friend auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x);
-  std::vector<std::pair<std::string, tensor*>> slots(std::string const& prefix) const {
-    std::vector<std::pair<std::string, tensor*>> r;
-    for (auto const& p : own_) r.push_back({prefix + p.first, p.second});
-    for (auto const& m : parts_)
-      for (auto& s : m.second->slots(prefix + m.first + ".")) r.push_back(std::move(s));
+  template <class T>
+  std::vector<std::pair<std::string, T*>> slots(std::string const& prefix) const {
+    dependent<module, T> const& self = *this;
+    std::vector<std::pair<std::string, T*>> r;
+    for (auto const& p : self.own_) r.push_back({prefix + p.first, p.second});
+    for (auto const& m : self.parts_)
+      for (auto& s : m.second->template slots<T>(prefix + m.first + ".")) r.push_back(std::move(s));
     return r;
   }
   std::vector<std::pair<std::string, tensor*>> own_;
@@ -31835,14 +31849,14 @@ private:
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
-  auto const slots = static_cast<module const&>(m).slots("");
+  auto const slots = static_cast<dependent<module, M> const&>(m).template slots<tensor>("");
   auto const refuse = [](std::string const& text) { throw value_error(("varve: functional_call: " + text).c_str()); };
   struct substitution {
     tensor* at;
     tensor value;
   };
   std::vector<substitution> wanted;
-  std::vector<std::string> seen;
+  std::vector<dependent<std::string, M>> seen;
   for (auto const& d : dicts)
     for (auto const& [name, value] : d) {
       for (auto const& s : seen)
@@ -31876,7 +31890,7 @@ auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict
 }
 template <class M, class... X>
 auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
-  return functional_call(m, std::vector<parameter_dict>{parameters}, false, true, x...);
+  return functional_call(m, std::vector<dependent<parameter_dict, M>>{parameters}, false, true, x...);
 }
 
 /// Parameters of several modules of one structure, stacked along a new dimension in front: what `vmap` of `functional_call` runs as an ensemble (TR-22). Leaves that require
@@ -31884,9 +31898,9 @@ auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
 template <class M, class T = tensor>
 parameter_dict stack_module_state(std::vector<M*> const& models) {
   if (models.empty()) throw value_error("varve: stack_module_state: at least one model is needed");
-  std::vector<parameter_dict> all;
+  std::vector<dependent<parameter_dict, M>> all;
   for (auto const* m : models) all.push_back(m->named_parameters());
-  parameter_dict r;
+  dependent<parameter_dict, M> r;
   for (std::size_t k = 0; k < all[0].size(); ++k) {
     std::vector<T> values;
     bool grad = true;

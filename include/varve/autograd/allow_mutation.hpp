@@ -10,9 +10,10 @@ namespace varve {
 
 namespace detail {
 /// What nodes of one scope saved: each value once for its memory and version.
+template <class T = tensor>
 struct kept_versions {
   struct value {
-    tensor at;
+    T at;
     std::uint32_t version;
     bool copied;
   };
@@ -51,8 +52,9 @@ struct kept_versions {
     return n;
   }
 };
-struct copying_mode : dispatch_mode<copying_mode> {
-  std::shared_ptr<kept_versions> kept = std::make_shared<kept_versions>();
+template <class T = tensor>
+struct copying_mode : dispatch_mode<copying_mode<T>> {
+  std::shared_ptr<kept_versions<T>> kept = std::make_shared<kept_versions<T>>();
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     if (op.table->kind == op_kind::mutation && x[0].has_data()) kept->before_write(x[0]);
@@ -64,7 +66,7 @@ struct copying_mode : dispatch_mode<copying_mode> {
 /// In this scope values that were saved for a backward pass may be written into: they are copied first, each once, and the copies live as long as the graphs that need them
 /// (`torch.autograd.graph.allow_mutation_on_saved_tensors`, AG-24). The backward pass must run in the scope too (`autograd_error`). Scopes do not nest (`autograd_error`).
 /// Memory that is not written into is not copied. (A template, so that the header alone instantiates nothing.)
-template <class = void>
+template <class T = tensor>
 class allow_mutation_scope {
 public:
   allow_mutation_scope() : on_(prepared()), hooks_(pack{mode_.kept}, unpack{mode_.kept}) { current() = this; }
@@ -78,13 +80,13 @@ public:
   int copies() const { return mode_.kept->copies(); }
 
 private:
-  using value = std::shared_ptr<detail::kept_versions::value>;
+  using value = std::shared_ptr<typename detail::kept_versions<T>::value>;
   struct pack {
-    std::shared_ptr<detail::kept_versions> kept;
+    std::shared_ptr<detail::kept_versions<T>> kept;
     value operator()(tensor const& t) const { return kept->keep(t); }
   };
   struct unpack {
-    std::shared_ptr<detail::kept_versions> kept;
+    std::shared_ptr<detail::kept_versions<T>> kept;
     tensor operator()(value const& v) const {
       if (!kept->open) throw autograd_error("varve: allow_mutation_on_saved_tensors: backward runs outside of the scope in which the graph was recorded");
       return v->at;
@@ -94,12 +96,12 @@ private:
     static constinit thread_local allow_mutation_scope* c = nullptr;
     return c;
   }
-  detail::copying_mode& prepared() {
+  detail::copying_mode<T>& prepared() {
     if (current()) throw autograd_error("varve: allow_mutation_on_saved_tensors: such scopes do not nest");
     return mode_;
   }
-  detail::copying_mode mode_;
-  mode_guard<detail::copying_mode> on_;
+  detail::copying_mode<T> mode_;
+  mode_guard<detail::copying_mode<T>> on_;
   saved_tensors_hooks<pack, unpack> hooks_;
 };
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;

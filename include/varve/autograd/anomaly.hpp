@@ -48,14 +48,14 @@ std::string call_site() {
   return r.empty() ? std::string(" (unknown on this platform)") : r;
 }
 /// Writes into a fresh node where it was recorded, and during whose backward pass.
-template <class = void>
+template <class T = tensor>
 void note_call(grad_node& n) {
   std::string where = call_site<>();
-  if (grad_node const* const parent = backward_run<>::this_node()) {
+  if (grad_node const* const parent = backward_run<T>::this_node()) {
     where += "\n  while " + autograd::node(const_cast<grad_node*>(parent)).name() + " ran backward";
     if (parent->extra) where += std::string(", which was recorded at") + parent->extra->call();
   }
-  node_extra<>::of(n).where = where;
+  node_extra<T>::of(n).where = where;
 }
 } // namespace detail
 

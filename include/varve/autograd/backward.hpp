@@ -90,7 +90,7 @@ namespace detail {
 template <class T, class Targets, class Gradients, class Inputs>
 void run_backward(Targets const& roots, Gradients const& gradients, autograd::options o, Inputs const& inputs) {
   refuse_backward_inside_transform("backward");
-  backward_run<> run(o.retain_graph || o.create_graph);
+  backward_run<T> run(o.retain_graph || o.create_graph);
   set_grad_enabled const recorded(o.create_graph);
   seed_roots(run, roots, gradients, "backward");
   for (auto const& x : inputs) {
@@ -129,7 +129,7 @@ template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs, std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error) {
   detail::level_seen_again const level = detail::graph_level_of(outputs);
   if (o.is_grads_batched) return detail::batched_grad<T>(outputs, inputs, grad_outputs, o, allow);
-  detail::backward_run<> run(o.retain_graph || o.create_graph);
+  detail::backward_run<T> run(o.retain_graph || o.create_graph);
   detail::this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   detail::seed_roots(run, outputs, grad_outputs, "autograd::grad");
@@ -165,7 +165,7 @@ std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& input
     mapped.push_back(scope.map(g));
   }
   level_seen_again const level = graph_level_of(outputs);
-  backward_run<> run(o.retain_graph || o.create_graph);
+  backward_run<T> run(o.retain_graph || o.create_graph);
   this_thread_sees_again = level;
   set_grad_enabled const recorded(o.create_graph);
   scope.run([&] {

@@ -73,13 +73,14 @@ struct recomputed {
 };
 
 /// One checkpointed call: what its forward pass would have kept, made again at the first need.
+template <class T = tensor>
 struct checkpoint_region {
   struct place {
     dtype type;
     dims sizes;
   };
   std::vector<place> places;
-  std::vector<tensor> values; // made again; each is given out once
+  std::vector<T> values; // made again; each is given out once
   std::uint64_t run = 0;      // of the backward pass they were made for
   generator random;
   bool stops_early = checkpoint_stops_early;
@@ -87,7 +88,7 @@ struct checkpoint_region {
   virtual void run_again() = 0;
 
   tensor value(std::size_t k) {
-    auto* const pass = backward_run<>::current();
+    auto* const pass = backward_run<T>::current();
     std::uint64_t const now = pass ? pass->id() : 0;
     if (values.empty() || run != now || !values[k].defined()) {
       values.clear();
@@ -128,11 +129,11 @@ private:
 };
 /// A call with its arguments, whose versions tell whether they are as they were.
 template <class C, class F, class... X>
-struct checkpointed_call final : checkpoint_region {
+struct checkpointed_call final : checkpoint_region<dependent<tensor, C>> {
   C contexts;
   F f;
   std::tuple<X...> args;
-  std::vector<std::uint32_t> versions;
+  std::vector<dependent<std::uint32_t, C>> versions;
   checkpointed_call(C const& c, F const& g, X const&... v) : contexts(c), f(g), args(v...) {
     tensors([&](tensor const& t) { versions.push_back(t.defined() ? t.writes() : 0); });
   }

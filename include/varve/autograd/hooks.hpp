@@ -15,7 +15,7 @@ using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {
 /// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
-template <class = void>
+template <class T = tensor>
 struct hook_list {
   struct of_tensor {
     std::uint64_t id;
@@ -58,11 +58,11 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
 /// What is attached to a node on need.
-template <class = void>
+template <class T = tensor>
 struct node_extra : grad_node_extra {
-  std::shared_ptr<hook_list<>> hooks = std::make_shared<hook_list<>>();
-  std::vector<tensor> retained;   // by result
-  std::vector<bool> retains;
+  std::shared_ptr<hook_list<T>> hooks = std::make_shared<hook_list<T>>();
+  std::vector<T> retained;        // by result
+  std::vector<dependent<bool, T>> retains;
   std::string where;
 
   static node_extra& of(grad_node& n) {
@@ -153,14 +153,16 @@ public:
   /// Nodes of a thread are numbered in the order they were recorded.
   std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
   /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
-  std::vector<std::pair<node, int>> next_functions() const {
-    std::vector<std::pair<node, int>> r;
+  template <class N = node>
+  std::vector<std::pair<N, int>> next_functions() const {
+    std::vector<std::pair<N, int>> r;
     for (int k = 0; k < keep_.to()->count; ++k) r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
     return r;
   }
   /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and unpacked by the hooks that packed it.
-  std::vector<tensor> saved_tensors() const {
-    std::vector<tensor> r;
+  template <class T = tensor>
+  std::vector<T> saved_tensors() const {
+    std::vector<T> r;
     if (auto* const saved = keep_.to()->type->saved)
       for (auto const& t : saved(*keep_.to())) r.push_back(t);
     return r;
@@ -168,14 +170,14 @@ public:
   /// Called with the gradients of the node's results before it runs; it may change them.
   template <class F>
   hook_handle register_prehook(F f) const {
-    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    auto& l = detail::node_extra<dependent<tensor, F>>::of(*keep_.to()).hooks;
     l->before.push_back({l->next, node_pre_hook(std::move(f))});
     return {l, l->next++};
   }
   /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
   template <class F>
   hook_handle register_hook(F f) const {
-    auto& l = detail::node_extra<>::of(*keep_.to()).hooks;
+    auto& l = detail::node_extra<dependent<tensor, F>>::of(*keep_.to()).hooks;
     l->after.push_back({l->next, node_post_hook(std::move(f))});
     return {l, l->next++};
   }

@@ -73,7 +73,7 @@ void add_to_gradient(T& sum, T const& g) {
 /// Eager autograd, switched on by the first leaf.
 template <class On>
 inline constexpr autograd_hooks eager_autograd{&record_eagerly, &record_eagerly_done, &history_of_view<dependent<tensor, On>>, &history_of_base<dependent<tensor, On>>,
-                                               [](edge const& e) { node_extra<dependent<void, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<void, On>>};
+                                               [](edge const& e) { node_extra<dependent<tensor, On>>::of(*e.to()).retain(e.nr()); }, &note_call<dependent<tensor, On>>};
 
 [[noreturn]] VARVE_COLD inline void refuse_autograd(char const* what, char const* why) { throw autograd_error((std::string("varve: ") + what + ": " + why).c_str()); }
 VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t) {
@@ -116,7 +116,7 @@ void tensor::retain_grad() const {
   if (!t.requires_grad()) detail::refuse_autograd("retain_grad", "the tensor does not require grad");
   if (t.is_leaf()) return;
   edge const& e = detail::eager_history(t);
-  detail::node_extra<>::of(*e.to()).retain(e.nr());
+  detail::node_extra<dependent<tensor, T>>::of(*e.to()).retain(e.nr());
 }
 template <class T>
 T tensor::grad_fn() const {
@@ -129,7 +129,7 @@ hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
   edge const& e = detail::eager_history(detail::where_recorded(*this));
   if (!e) detail::refuse_autograd("register_hook", "the tensor has a history only below the transform through which it is seen");
-  auto& l = detail::node_extra<>::of(*e.to()).hooks;
+  auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
     if constexpr (std::is_void_v<decltype(f(g))>) return f(g), tensor();
     else return f(g);
@@ -141,7 +141,7 @@ template <class F>
 hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
   auto* const leaf = detail::leaf_of(*this);
   if (!leaf) detail::refuse_autograd("register_post_accumulate_grad_hook", "only leaves that require grad have a gradient that is added to");
-  auto& l = detail::node_extra<>::of(*leaf).hooks;
+  auto& l = detail::node_extra<dependent<tensor, F>>::of(*leaf).hooks;
   leaf->memory = alias();
   auto call = [f = std::move(f)](grad_node& n) mutable {
     tensor const self = static_cast<detail::accumulate_grad&>(n).memory.alias();

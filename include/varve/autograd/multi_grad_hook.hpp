@@ -38,15 +38,15 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
   };
   auto const s = std::make_shared<state>(std::move(f));
   // Nodes are known by address only: the hooks hang on them, so that they live as long.
-  std::vector<grad_node*> nodes;
+  std::vector<dependent<grad_node*, T>> nodes;
   for (auto const& t : tensors) {
     if (!t.requires_grad()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
     nodes.push_back(detail::gradient_edge_of(t).to());
   }
-  std::vector<hook_handle> handles;
+  std::vector<dependent<hook_handle, T>> handles;
   for (std::size_t k = 0; k < tensors.size(); ++k)
     handles.push_back(tensors[k].register_hook([s, k, nodes, mode](tensor const& g) -> tensor {
-      auto* const run = detail::backward_run<>::current();
+      auto* const run = detail::backward_run<T>::current();
       std::vector<T> complete;
       {
         detail::spin_lock::held const on(s->lock);
@@ -74,9 +74,11 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f, m
 }
 
 /// Will the backward pass that runs on this thread execute a node? Asked inside of hooks (AG-6).
-inline bool will_engine_execute_node(node const& n) {
-  if (!detail::backward_run<>::current()) detail::refuse_autograd("will_engine_execute_node", "no backward pass runs on this thread");
-  return detail::backward_run<>::will_execute(n.get());
+template <std::same_as<node> N>
+bool will_engine_execute_node(N const& n) {
+  using run = detail::backward_run<dependent<tensor, N>>;
+  if (!run::current()) detail::refuse_autograd("will_engine_execute_node", "no backward pass runs on this thread");
+  return run::will_execute(n.get());
 }
 
 } // namespace varve::autograd

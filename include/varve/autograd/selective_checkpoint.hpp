@@ -26,7 +26,7 @@ struct keeping_mode : dispatch_mode<keeping_mode<Policy>> {
   template <class X>
   tensor process(boxed_op const& op, X const& x) {
     tensor y = op(x);
-    if (may_be_kept(op) && policy(op.name())) kept->all.push_back({op.name(), y.alias(), y.writes()});
+    if (may_be_kept(op) && policy(op.name())) static_cast<dependent<kept_results, X>&>(*kept).all.push_back({op.name(), y.alias(), y.writes()});
     return y;
   }
 };

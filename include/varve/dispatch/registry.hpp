@@ -92,7 +92,7 @@ public:
     for (auto const& o : definitions_)
       if (!o->library && o->name == name && o->schema == schema) d = o.get();
     if (!d) {
-      definitions_.push_back(std::make_unique<defined_operator>(name, schema, s.operands()));
+      definitions_.push_back(std::make_unique<dependent<defined_operator, T>>(name, schema, s.operands()));
       d = definitions_.back().get();
       of(&d->registered).defined = true;
     }
@@ -149,12 +149,8 @@ public:
   }
 
 private:
-  template <class X, class>
-  struct dependent {
-    using type = X;
-  };
   template <class X>
-  using many = std::vector<typename dependent<X, T>::type>; // else compilers instantiate it, used or not
+  using many = std::vector<dependent<X, T>>; // else compilers instantiate it, used or not
   using slot = std::atomic<dispatch_table const*>*;
   /// The registrations of one operator, by the slot that all its tables share.
   struct entry {
@@ -191,7 +187,7 @@ private:
   dispatch_table const* shared(dispatch_table const& t) {
     for (auto const& k : tables_)
       if (*k == t) return k.get();
-    tables_.push_back(std::make_unique<dispatch_table const>(t));
+    tables_.push_back(std::make_unique<dependent<dispatch_table, T> const>(t));
     return tables_.back().get();
   }
   void rebuild_all() {
@@ -268,10 +264,10 @@ private:
   }
 
   many<std::unique_ptr<entry>> entries_;
-  many<std::unique_ptr<defined_operator>> definitions_;
+  many<std::unique_ptr<dependent<defined_operator, T>>> definitions_;
   many<registration_record> fallbacks_;
   many<function_owner> functions_, single_functions_; // those that can be compared, and the others
-  many<std::unique_ptr<dispatch_table const>> tables_;
+  many<std::unique_ptr<dependent<dispatch_table, T> const>> tables_;
 };
 
 } // namespace varve::detail

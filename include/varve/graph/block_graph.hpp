@@ -83,7 +83,7 @@ private:
   /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
   constexpr void function(graph const& g, int number) {
     program p = loop::plan(g);
-    list<row_group> const groups = row_planner<>(p).run();
+    list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()), static_cast<int>(p.buffers.size()), static_cast<int>(r.stages.size()), static_cast<int>(p.stages.size()), p.workspace, 0, 0};
     for (buffer b : p.buffers) {

@@ -21,7 +21,7 @@ struct traced<relaxed<F>, A...> {
     graph const g = traced<F, A...>{}();
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return varve::detail::relaxed<>(better);
+    return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
 template <class F, class... S>
@@ -30,7 +30,7 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
     graph const g = traced_for_samples<F, S...>::at(point);
     if (has_mutation(g)) return g;
     graph const better = varve::prepare(g);
-    return varve::detail::relaxed<>(better);
+    return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
 } // namespace loop

@@ -69,12 +69,12 @@ struct any_call {
 };
 
 /// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for what writes into arguments.
-template <class = void>
+template <class Kernels = tensor_kernels>
 VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
-  auto r = std::make_shared<prepared>();
-  r->p = plan_blocks<tensor_kernels>(g);
+  auto r = std::make_shared<dependent<prepared, Kernels>>();
+  r->p = plan_blocks<Kernels>(g);
   for (kernel_key const& k : r->p.keys.kernels) {
-    if (k.what == kernel_key::kind::op) r->kernels.push_back(tensor_kernels::info(*k.op).loops[static_cast<int>(k.type)]);
+    if (k.what == kernel_key::kind::op) r->kernels.push_back(Kernels::info(*k.op).loops[static_cast<int>(k.type)]);
     else r->kernels.push_back(k.what == kernel_key::kind::convert ? kernel::convert_loop<>(k.type, k.from) : block_loop<>(k.arithmetic, k.type, k.single));
   }
   for (fold_key const& k : r->p.keys.folds) r->folds.push_back(block_reducer<>(k.kind, k.type));
@@ -131,8 +131,8 @@ public:
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     if (x.size() != static_cast<int>(arguments().size())) refuse::shapes_do_not_match("fuse (number of arguments)", dims{x.size()}, dims{static_cast<index_t>(arguments().size())});
-    std::vector<void const*> in;
-    std::vector<void*> out;
+    std::vector<dependent<void const*, T>> in;
+    std::vector<dependent<void*, T>> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
       tensor const& t = loop::plain_tensor(x[k]);

@@ -92,13 +92,13 @@ struct planned_blocks {
     static_block_keys<S> keys;
   };
   static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
-    graph const traced = Make{}();
-    block_program p;
+    dependent<graph, Make> const traced = Make{}();
+    dependent<block_program, Make> p;
     if (has_mutation(traced)) {
       p.writes_arguments = true; // refused where the message is short
       p.functions.push_back({});
     } else {
-      graph better = optimize(traced);
+      auto better = optimize(traced);
       join_slices(better);
       p = plan_blocks<lane_kernels>(better);
     }

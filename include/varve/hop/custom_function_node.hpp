@@ -13,13 +13,13 @@ template <class T = tensor>
 struct custom_pull {
   custom_function_ptr f;
   boxed_context context;
-  std::vector<meta> results;
-  std::vector<std::uint32_t> versions;
+  std::vector<dependent<meta, T>> results;
+  std::vector<dependent<std::uint32_t, T>> versions;
   std::string label;
   /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or which
   /// operand, or that it is neither.
-  std::vector<int> result_of{};
-  std::vector<std::shared_ptr<packed_value>> packed{}; // by saved_tensors_hooks
+  std::vector<dependent<int, T>> result_of{};
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
   grad_node* self = nullptr;
   static constexpr bool released = true;
   static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
@@ -98,9 +98,9 @@ template <class T, bool E, class Close>
 boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, Close const& close) {
   std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
   refuse_saved_as_is(*f, c, x, y);
-  std::vector<int> result_of;
-  std::vector<std::shared_ptr<packed_value>> packed;
-  std::vector<std::uint32_t> versions;
+  std::vector<dependent<int, T>> result_of;
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed;
+  std::vector<dependent<std::uint32_t, T>> versions;
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
     versions.push_back(s.defined() ? s.writes() : 0);
@@ -119,7 +119,7 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
       s = tensor();
     }
   }
-  std::vector<meta> results;
+  std::vector<dependent<meta, T>> results;
   for (auto const& t : y) results.push_back(meta_of(t));
   unsigned const constant = c.constant_results;
   edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of), std::move(packed)}, std::move(edges), y.size(), label.c_str()));
@@ -139,8 +139,8 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
     return f->forward(x);
   }();
   if (!any || !is_grad_enabled()) return y;
-  std::vector<edge> edges;
-  std::vector<bool> needs;
+  std::vector<dependent<edge, T>> edges;
+  std::vector<dependent<bool, T>> needs;
   for (auto const& t : x) {
     edges.push_back(t.defined() ? edge(eager_history(t)) : edge());
     needs.push_back(static_cast<bool>(edges.back()));

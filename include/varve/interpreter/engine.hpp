@@ -114,7 +114,7 @@ private:
   VARVE_INLINE boxed_args cotangents_of_operands(grad_node& n, boxed_args& g) const {
     constexpr int usual = 16;
     bool few[usual];
-    std::unique_ptr<bool[]> const many(n.count > usual ? new bool[n.count] : nullptr);
+    std::unique_ptr<dependent<bool, T>[]> const many(n.count > usual ? new bool[n.count] : nullptr);
     bool* const wanted = many ? many.get() : few;
     for (int i = 0; i < n.count; ++i) wanted[i] = static_cast<bool>(n.next[i]);
     if (!captures_.empty())
@@ -215,8 +215,8 @@ private:
     for (auto& t : tasks_) t.needed = false;
     for (auto& c : captures_)
       if (std::uint32_t const k = find(c.at.to()); k != none) tasks_[k].is_captured = c.reached = true;
-    std::vector<std::pair<std::uint32_t, int>> path;
-    std::vector<char> seen(tasks_.size(), 0);
+    std::vector<std::pair<dependent<std::uint32_t, T>, int>> path;
+    std::vector<dependent<char, T>> seen(tasks_.size(), 0);
     for (auto const& r : roots_) path.push_back({find(r.to()), 0});
     while (!path.empty()) {
       auto& [k, i] = path.back();
@@ -269,9 +269,9 @@ private:
   /// Memory that the runs of a thread use one after the other.
   struct lists {
     std::vector<task> tasks;
-    latest_first ready;
-    std::vector<grad_node*> open;
-    std::vector<edge> roots;
+    latest_first<dependent<std::uint32_t, T>> ready;
+    std::vector<dependent<grad_node*, T>> open;
+    std::vector<dependent<edge, T>> roots;
     void swap(lists& o) {
       tasks.swap(o.tasks);
       ready.swap(o.ready);
@@ -285,9 +285,9 @@ private:
   }
   lists mine_;
   std::vector<task>& tasks_ = mine_.tasks;
-  latest_first& ready_ = mine_.ready;
-  std::vector<grad_node*>& open_ = mine_.open;
-  std::vector<edge>& roots_ = mine_.roots;
+  latest_first<dependent<std::uint32_t, T>>& ready_ = mine_.ready;
+  std::vector<dependent<grad_node*, T>>& open_ = mine_.open;
+  std::vector<dependent<edge, T>>& roots_ = mine_.roots;
   struct indexed {
     grad_node* at = nullptr;
     std::uint32_t task = none;

@@ -113,7 +113,7 @@ private:
   }
   [[noreturn]] VARVE_COLD static void refuse_hidden(char const* why) { throw transform_error((std::string("varve: functionalize: ") + why).c_str()); }
   static T put_through(T const& b, update const& u) {
-    std::vector<view_step const*> steps;
+    std::vector<dependent<view_step const*, T>> steps;
     for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
     std::vector<T> before{b}; // each step
     auto const value_before = [&](std::size_t k) {

@@ -6,21 +6,22 @@
 namespace varve::detail {
 
 /// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing more than its place.
+template <class Task = std::uint32_t>
 class latest_first {
 public:
   bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }
-  void push(std::uint64_t sequence, std::uint32_t task) {
+  void push(std::uint64_t sequence, Task task) {
     std::size_t at = waiting_.size();
     waiting_.push_back({sequence, task});
     for (; at > 0 && waiting_[(at - 1) / 2].sequence < sequence; at = (at - 1) / 2) waiting_[at] = waiting_[(at - 1) / 2];
     waiting_[at] = {sequence, task};
   }
-  std::uint32_t take() {
+  Task take() {
     entry const last = waiting_.back();
     waiting_.pop_back();
     if (waiting_.empty()) return last.task;
-    std::uint32_t const task = waiting_[0].task;
+    Task const task = waiting_[0].task;
     std::size_t at = 0;
     for (std::size_t child; (child = 2 * at + 1) < waiting_.size(); at = child) {
       if (child + 1 < waiting_.size() && waiting_[child].sequence < waiting_[child + 1].sequence) ++child;
@@ -35,7 +36,7 @@ public:
 private:
   struct entry {
     std::uint64_t sequence;
-    std::uint32_t task;
+    Task task;
   };
   std::vector<entry> waiting_;
 };

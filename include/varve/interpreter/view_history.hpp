@@ -59,7 +59,7 @@ struct copy_slices {
 template <class T = tensor>
 edge history_of_base(T const& base, edge const& old, T const& view, grad_node* written, int target) {
   auto const [strides, offset] = region_of(base, view);
-  std::vector<edge> edges;
+  std::vector<dependent<edge, T>> edges;
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
   // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
   return edge_to(record_function(copy_slices<T>{edge(written, 0), view.sizes(), strides, offset, target}, std::move(edges), 1, "CopySlices"));

@@ -9,8 +9,9 @@ namespace varve {
 
 namespace detail {
 /// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made its base may follow.
-inline std::vector<operator_node*> view_operators(tensor const& view) {
-  std::vector<operator_node*> r;
+template <class T>
+std::vector<dependent<operator_node, T>*> view_operators(T const& view) {
+  std::vector<dependent<operator_node, T>*> r;
   for (grad_node* n = view.history().to(); n && n->type == &operator_node::type_; n = n->next[0].to()) {
     auto* const op = static_cast<operator_node*>(n);
     if (op->table->kind != op_kind::view || op->operands != 1) break;
@@ -26,7 +27,7 @@ inline bool same_place(tensor const& a, tensor const& b) {
 /// written down: they did if they lead to the same elements. Null where none do: the history does not tell the view, or there is none.
 template <class T = tensor>
 edge replayed_history(T const& base, T const& view) {
-  std::vector<operator_node*> const ops = view_operators(view);
+  auto const ops = view_operators(view);
   std::vector<T> made;
   dims from = view.sizes();
   for (std::size_t count = 1; count <= ops.size(); ++count) {

@@ -108,14 +108,14 @@ public:
       if (y.dim() != 0) refuse::grad_of_a_function_that_does_not_return_a_scalar(y.sizes());
       detail::require_floating(y, "grad of a function");
       if (!mine(y) || !layer_.interpreter.fresh(y).history()) return;
-      detail::backward_run<> pass(false);
+      detail::backward_run<dependent<tensor, Y>> pass(false);
       pass.seed(y.history(), detail::constant_ones(y.inner()));
       pass.run();
     }
   }
   template <class Y, class G>
   void backward(Y const& t, G const& g) {
-    detail::backward_run<> pass(true);
+    detail::backward_run<dependent<tensor, Y>> pass(true);
     tree_map(
         [&](auto const& y, auto const& c) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(y)>, tensor>) {

@@ -20,25 +20,34 @@ public:
   module& operator=(module const&) = delete;
 
   /// Every parameter with its full name, parts included, in the order of registration.
+  template <class T = tensor>
   parameter_dict named_parameters() const {
-    parameter_dict r;
-    for (auto const& s : slots("")) r.push_back({s.first, *s.second});
+    dependent<parameter_dict, T> r;
+    for (auto const& s : slots<T>("")) r.push_back({s.first, *s.second});
     return r;
   }
 
 protected:
   ~module() = default;
-  void register_parameter(std::string name, tensor& t) { own_.push_back({std::move(name), &t}); }
-  void register_module(std::string name, module& m) { parts_.push_back({std::move(name), &m}); }
+  template <std::same_as<tensor> T>
+  void register_parameter(std::string name, T& t) {
+    own_.push_back({std::move(name), &t});
+  }
+  template <std::derived_from<module> M>
+  void register_module(std::string name, M& m) {
+    parts_.push_back({std::move(name), &m});
+  }
 
 private:
   template <class M, class... X>
   friend auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x);
-  std::vector<std::pair<std::string, tensor*>> slots(std::string const& prefix) const {
-    std::vector<std::pair<std::string, tensor*>> r;
-    for (auto const& p : own_) r.push_back({prefix + p.first, p.second});
-    for (auto const& m : parts_)
-      for (auto& s : m.second->slots(prefix + m.first + ".")) r.push_back(std::move(s));
+  template <class T>
+  std::vector<std::pair<std::string, T*>> slots(std::string const& prefix) const {
+    dependent<module, T> const& self = *this;
+    std::vector<std::pair<std::string, T*>> r;
+    for (auto const& p : self.own_) r.push_back({prefix + p.first, p.second});
+    for (auto const& m : self.parts_)
+      for (auto& s : m.second->template slots<T>(prefix + m.first + ".")) r.push_back(std::move(s));
     return r;
   }
   std::vector<std::pair<std::string, tensor*>> own_;
@@ -50,14 +59,14 @@ private:
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
-  auto const slots = static_cast<module const&>(m).slots("");
+  auto const slots = static_cast<dependent<module, M> const&>(m).template slots<tensor>("");
   auto const refuse = [](std::string const& text) { throw value_error(("varve: functional_call: " + text).c_str()); };
   struct substitution {
     tensor* at;
     tensor value;
   };
   std::vector<substitution> wanted;
-  std::vector<std::string> seen;
+  std::vector<dependent<std::string, M>> seen;
   for (auto const& d : dicts)
     for (auto const& [name, value] : d) {
       for (auto const& s : seen)
@@ -91,7 +100,7 @@ auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict
 }
 template <class M, class... X>
 auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
-  return functional_call(m, std::vector<parameter_dict>{parameters}, false, true, x...);
+  return functional_call(m, std::vector<dependent<parameter_dict, M>>{parameters}, false, true, x...);
 }
 
 /// Parameters of several modules of one structure, stacked along a new dimension in front: what `vmap` of `functional_call` runs as an ensemble (TR-22). Leaves that require
@@ -99,9 +108,9 @@ auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
 template <class M, class T = tensor>
 parameter_dict stack_module_state(std::vector<M*> const& models) {
   if (models.empty()) throw value_error("varve: stack_module_state: at least one model is needed");
-  std::vector<parameter_dict> all;
+  std::vector<dependent<parameter_dict, M>> all;
   for (auto const* m : models) all.push_back(m->named_parameters());
-  parameter_dict r;
+  dependent<parameter_dict, M> r;
   for (std::size_t k = 0; k < all[0].size(); ++k) {
     std::vector<T> values;
     bool grad = true;
