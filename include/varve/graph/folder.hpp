@@ -37,7 +37,6 @@ struct folder {
       if (k == known::expand && nd.at.count == 1) expand = nd.op;
     }
   }
-  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
   constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
   constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
   constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
@@ -164,7 +163,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     }
     if (k <= known::convert) {
       if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (is_floating(nd.out.type)) y = value_in(nd.out.type, y);
       else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
       else y = static_cast<double>(static_cast<index_t>(y));
     }

@@ -38,7 +38,7 @@ struct trace_layer : layer {
   tensor wrap(tensor const& v, int node) const { return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes()); }
   int node_of(tensor const& t) {
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
-    if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
+    if (t.is_number()) return builder.constant(t.dtype(), is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
