@@ -123,6 +123,7 @@ constexpr int folder::visit(int n) {
       int& o = in[static_cast<std::size_t>(e)];
       if (kind(o) != known::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
+      if (shape.n == 0 && raises_dtype(nd, in.data(), e)) continue;
       for (int q = 0; q < nd.count; ++q)
         if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
       if (shape == nd.out.sizes) o = input(o, 0);

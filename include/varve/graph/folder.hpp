@@ -100,6 +100,13 @@ struct folder {
       if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
     return {n, 1};
   }
+  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one of rank 0 counts less.
+  constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
+    int const first = nd.count == 3; // a condition has none
+    for (int q = first; q < nd.count && e >= first; ++q)
+      if (at(in[q]).out.type != at(in[e]).out.type) return true;
+    return false;
+  }
   /// Whether a permutation exchanges the last two axes.
   static constexpr bool swaps(dims const& p) {
     bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
