@@ -150,3 +150,57 @@ TEST_CASE("constants: walked through, carried and put out by scan", "[fuse][cons
   same(vv::fuse(vv::grad([](auto p) { return vv::sum(horner(p)); }))(array<double, 2>{3, 5}), std::vector{4.0, 4.0});
   CHECK(vv::fuse([](auto p) { return vv::sum(vv::scan([](auto c, auto x) { return std::pair(c + x, x); }, 0.0, p).first); })(array<double, 3>{1, 2, 3}) == Approx(6));
 }
+
+namespace {
+/// A function as it is, fused as loops and as a table: to the bit.
+template <class F, class X>
+void computes_alike(F const& f, X const& x) {
+  auto const want = f(x);
+  auto const loops = vv::fuse(f)(x);
+  auto const table = vv::fuse(f, vv::table_driven)(x);
+  for (index_t k = 0; k < want.size(); ++k) {
+    CHECK(std::bit_cast<std::uint64_t>(static_cast<double>(loops[k])) == std::bit_cast<std::uint64_t>(static_cast<double>(want[k])));
+    CHECK(std::bit_cast<std::uint64_t>(static_cast<double>(table[k])) == std::bit_cast<std::uint64_t>(static_cast<double>(want[k])));
+  }
+}
+constexpr auto filled = [](auto const& x, auto n) { return vv::full_like(x, n); };
+constexpr auto as_int = [](auto const& x) { return vv::to(x, vv::type<int>); };
+constexpr auto as_double = [](auto const& x) { return vv::to(x, vv::type<double>); };
+} // namespace
+
+TEST_CASE("constants: what a trace computes of constants has the value that their dtype holds", "[fuse][constant]") {
+  array<float, 2> const f{1, 2};
+  array<std::uint8_t, 2> const u{1, 2};
+  computes_alike([](auto x) { return as_double(filled(x, 0.1)) + as_double(x); }, f);
+  computes_alike([](auto x) { return as_double(vv::exp(filled(x, 0.1) * 3)) + as_double(x); }, f);
+  computes_alike([](auto x) { return x + (filled(x, 0.1) == 0.1); }, f);
+  computes_alike([](auto x) { return as_double(vv::sum(filled(x, 0.1f))) + as_double(x); }, f);
+  computes_alike([](auto x) { return as_double(filled(x, 1e30) * filled(x, 1e30)) + as_double(x); }, f);
+  computes_alike([](auto x) { return as_int(filled(x, 200) + filled(x, 200)) + as_int(x); }, u);
+  computes_alike([](auto x) { return as_int(-filled(x, 200)) + as_int(x); }, u);
+  computes_alike([](auto x) { return as_int(vv::square(filled(x, 200)) - filled(x, 100)) + as_int(x); }, u);
+  computes_alike([](auto x) { return as_int(filled(x, 300)) + as_int(x); }, u);
+  computes_alike([](auto x) { return x < 300; }, u);
+  computes_alike([](auto x) { return as_int(filled(x, 2)) + as_int(x); }, array<bool, 2>{true, false});
+  computes_alike([](auto x) { return filled(x, 2.7) * 2 + x; }, array<int, 2>{1, 2});
+}
+TEST_CASE("constants: a sum of zeros of a trace is no negative zero", "[fuse][constant]") {
+  computes_alike([](auto x) { return x / vv::sum(filled(x, -0.0)); }, array<double, 2>{1, 2});
+  computes_alike([](auto x) { return (vv::sum(x, vv::axis<1>) + 1.0) / vv::sum(filled(x, -1.0), vv::axis<1>); }, array<double, 2, 0>{});
+}
+TEST_CASE("constants: an array that counts only after conversion is none", "[fuse][constant]") {
+  computes_alike([](auto x) { return x + array<bool, 3>{false, true, true}; }, array<int, 3>{1, 2, 3});
+  static constexpr auto wrapped = [] {
+    array<std::uint8_t, 300> r{};
+    for (index_t k = 0; k < 300; ++k) r[k] = static_cast<std::uint8_t>(k);
+    return r;
+  }();
+  computes_alike([](auto x) { return x + wrapped; }, array<int, 300>{});
+}
+TEST_CASE("constants: integers that no double is are refused by traces at run time", "[graph][constant]") {
+  vv::tensor const x = vv::full({2}, 1, vv::dtype::int64);
+  static constexpr index_t odd = (index_t{1} << 53) + 1, even = index_t{1} << 60;
+  CHECK_THROWS_WITH(vv::make_fx([](auto const& v) { return v + odd; })(x), ContainsText("beyond 2^53"));
+  CHECK_THROWS_WITH(vv::trace_graph([](auto const& v) { return v * odd; }, vv::meta{vv::dtype::int64, {2}}), ContainsText("beyond 2^53"));
+  CHECK(vv::compile([](auto const& v) { return v + even; })(x).template data<index_t>()[1] == even + 1);
+}

@@ -99,6 +99,32 @@ TEST_CASE("fuse graph: integers and booleans are exact, dtypes are as of the ope
   }
 }
 
+TEST_CASE("fuse graph: products of bytes wrap around before they are summed up", "[fuse][graph][dtype]") {
+  for (index_t const n : {3, 40}) {
+    tensor const u = counting({n, n}, dtype::uint8, 1, 190);
+    auto const g = vv::make_fx([](tensor const& a) { return std::tuple(vv::sum(a * a, dims{0}), vv::sum(a * a, dims{1}, true), vv::sum(a * a), vv::sum(-(a * a), dims{1})); })(u);
+    boxed_args const a = vv::fuse(g)(boxed_args(u)), b = vv::interpret(g, boxed_args(u));
+    for (int k = 0; k < a.size(); ++k)
+      for (index_t e = 0; e < a[k].numel(); ++e) CHECK(a[k].data<std::int64_t>()[e] == b[k].data<std::int64_t>()[e]);
+  }
+}
+
+TEST_CASE("fuse graph: passes keep the dtypes of a graph whose operators convert inside", "[fuse][graph][dtype][pass]") {
+  tensor const f = vv::full({}, 1.5, dtype::float32), u = counting({2, 3}, dtype::uint8, 1, 5), i = vv::full({}, 300, dtype::int64);
+  auto const g = vv::make_fx([](tensor const& a, tensor const& b, tensor const& c) { return std::tuple(a * 2.0 + 1, vv::lt(a, 0.1), vv::maximum(b, vv::expand(c, dims{1})), vv::where(a, vv::expand(c, dims{1, 1}), b)); })(f, u, i);
+  CHECK(vv::verify(g)); // a number beside a value of rank 0 raises no dtype
+  boxed_args const expected = vv::interpret(g, boxed_args(f, u, i));
+  CHECK(expected[2].dtype() == dtype::int64);
+  for (vv::graph const& h : {vv::optimize(g), vv::fold(g), vv::cse(g), vv::dce(g)}) {
+    CHECK(vv::verify(h));
+    boxed_args const y = vv::interpret(h, boxed_args(f, u, i));
+    for (int k = 0; k < y.size(); ++k) {
+      CHECK(y[k].dtype() == expected[k].dtype());
+      CHECK(apart(y[k], expected[k]) == 0);
+    }
+  }
+}
+
 TEST_CASE("fuse graph: what is no loop calls the kernels that exist", "[fuse][graph]") {
   tensor const x = counting({12, 9}), w = counting({9, 30}, dtype::float32, 0.01), i = tensor({std::int64_t(2), std::int64_t(0), std::int64_t(11)});
   auto const f = [](tensor const& a, tensor const& b, tensor const& k) {

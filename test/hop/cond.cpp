@@ -62,6 +62,23 @@ TEST_CASE("cond: what a branch captures is differentiated, mapped and carried al
                    from({1, -1}, {2})); })(from({5, 7}, {2}))) == std::vector<double>{5, -1, 7, -1});
 }
 
+TEST_CASE("cond: in the step of a loop, whose gradient is mapped", "[hop][cond][scan][while_loop]") {
+  auto const branch = [](tensor const& v) { return vv::cond(v > 0.5, [](tensor const& a) { return a * 2.0; }, [](tensor const& a) { return a * a; }, v); };
+  auto const in_scan = [&](tensor const& v) { return vv::scan([&](tensor const& c, tensor const& row) { return std::pair{branch(c * row), vv::none}; }, v, vv::stack(std::vector{v, v}, 0)).first; };
+  auto const in_loop = [&](tensor const& v) { return vv::while_loop<6>([](tensor const& z) { return z < 3.0; }, [&](tensor const& z) { return branch(z) + 1.0; }, v); };
+  tensor const x = from({0.25, 1}, {2}); // x^10 and 4 x^3
+  CHECK(elements(vv::vmap(vv::grad(in_scan))(x)) == std::vector<double>{10 * std::pow(0.25, 9), 12});
+  CHECK(elements(vv::vmap(vv::grad(vv::grad(in_scan)))(x)) == std::vector<double>{90 * std::pow(0.25, 8), 24});
+  CHECK(elements(vv::compile(vv::vmap(vv::grad(in_scan)))(x)) == std::vector<double>{10 * std::pow(0.25, 9), 12});
+  CHECK(elements(vv::vmap(vv::grad(in_loop))(x)) == std::vector<double>{1, 2}); // 2 (x x + 1) + 1, 2 x + 1
+  CHECK(vv::this_thread_state.quiet());
+}
+
+TEST_CASE("cond: a trace holds branches of one shape and dtype", "[hop][cond][graph][exception]") {
+  CHECK_THROWS_WITH(vv::make_fx([](tensor const& v) { return vv::cond(vv::sum(v) > 0.0, [](tensor const& a) { return vv::sum(a); }, [](tensor const& a) { return a; }, v); })(from({1, 2}, {2})), ContainsText("cond (results of the branches)"));
+  CHECK(vv::this_thread_state.quiet());
+}
+
 TEST_CASE("cond: several results, of other dtypes too", "[hop][cond]") {
   auto const f = [](tensor const& v) {
     auto const [a, b, n] = vv::cond(v > 0.0, [](tensor const& u) { return std::tuple(u * 2, u * u, vv::ones({}, dtype::int64)); },

@@ -129,6 +129,18 @@ TEST_CASE("scan: a run-time trace holds the step, nested in another, and runs", 
   CHECK(agree(vv::interpret(dg, other)[0], vv::grad<2>(flat)(other[0], other[1], other[2])));
 }
 
+TEST_CASE("scan: plain numbers in a step stay such when its gradient is traced", "[hop][scan][graph]") {
+  tensor const s = vv::full({}, 1.5, vv::dtype::float32), x = vv::full({3}, 2.0, vv::dtype::float32);
+  auto const f = [](auto const& c, auto const& xs) { return vv::scan([](auto const& v, auto const& row) { return std::pair{v * 2.0 + row, v * 0.5}; }, c, xs).first; };
+  tensor const traced = vv::interpret(vv::make_fx(vv::grad(f))(s, x), vv::boxed_args(s, x))[0], compiled = vv::compile(vv::grad(f))(s, x);
+  CHECK(traced.dtype() == vv::dtype::float32);
+  CHECK(traced.item<float>() == 8);
+  CHECK(compiled.item<float>() == 8);
+  auto const thrice = [](auto const& v) { return v * 3.0 + 1; };
+  auto const g = vv::make_fx(thrice)(s);
+  CHECK(vv::equal(vv::make_fx([&](auto const& v) { return vv::interpret(g, vv::boxed_args(v))[0]; })(s), g));
+}
+
 TEST_CASE("scan: trees of run-time structure, the other way, another dimension, a count", "[hop][scan]") {
   tensor const x = boxed(rows);
   auto const [last, y] = vv::scan(

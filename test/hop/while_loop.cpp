@@ -166,6 +166,18 @@ TEST_CASE("while_loop: what its functions capture is differentiated, mapped and 
   }
 }
 
+TEST_CASE("while_loop: compiled, the gradient needs a bound", "[hop][while_loop][graph][exception]") {
+  auto const doubled = [](auto bound) {
+    return [](auto const& x) { return vv::while_loop<decltype(bound)::value>([](auto const& v) { return v < 100.0; }, [](auto const& v) { return v * 2.0; }, x); };
+  };
+  auto const open = doubled(std::integral_constant<vv::index_t, 0>{});
+  CHECK(vv::compile(open)(boxed(1.5)).item<double>() == 192);
+  CHECK_THROWS_WITH(vv::compile(vv::grad(open))(boxed(1.5)), ContainsText("give the loop one: while_loop<100>"));
+  auto const g = vv::compile(vv::grad(doubled(std::integral_constant<vv::index_t, 20>{})));
+  CHECK(g(boxed(1.5)).item<double>() == 128);
+  CHECK(g(boxed(150.0)).item<double>() == 1);
+}
+
 TEST_CASE("while_loop: a static trace has both functions, with what either captures", "[hop][while_loop][graph]") {
   constexpr auto g = vv::trace([](auto x, auto limit) { return vv::while_loop([=](auto y) { return y < limit; }, [=](auto y) { return y * x; }, x); }, vv::spec<double>, vv::spec<double>);
   static_assert(vv::verify(g.thaw()) && g.sizes.regions == 3 && g.regions[1].inputs == 3 && g.regions[2].inputs == 3);

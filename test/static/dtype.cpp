@@ -57,6 +57,7 @@ static_assert(gives<std::int64_t>(vv::sum(vec<bool>{true, true})) && gives<std::
               gives<float>(vv::sum(vec<float>{1, 2})));
 static_assert(gives<std::int64_t>(vv::argmax(vec<float>{1, 2})));
 static_assert(gives<vec<float>>(vv::where(vec<bool>{true, false}, vec<std::int32_t>{1, 2}, 0.5)));
+static_assert(vv::where(vec<double>{0.5, 0}, vec<std::int32_t>{1, 2}, vec<std::int32_t>{3, 4})[0] == 1); // a condition is one before it meets the dtype of the others
 static_assert(gives<double>(vv::add(1, 0.5)) && gives<double>(vv::exp(1.0)) && gives<float>(vv::exp(1.0f)));
 static_assert(vv::equal(vv::to(vec<double>{1.9, -1.9}, vv::type<std::int32_t>), vec<std::int32_t>{1, -1}));
 static_assert(vv::equal(vv::to(vec<double>{0.5, 0}, vv::type<bool>), vec<bool>{true, false}));

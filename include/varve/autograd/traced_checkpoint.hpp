@@ -102,7 +102,7 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      auto const write = [&] { return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at); };
+      auto const write = [&] { return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at, [](auto const&, auto const& only, auto const&) { return only; }); };
       if (!c.at[0][0]) return write();
       generator_guard const same(generator_of(x[0]));
       return write();

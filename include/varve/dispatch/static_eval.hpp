@@ -63,6 +63,11 @@ constexpr auto flat_element(V const& v, index_t i) {
   else return v.data[V::count == 1 ? 0 : i];
 }
 
+/// The kernel of an operator whose first operand is a condition: 0.5 holds among integers as well.
+template <class R, class C, class E, class P, class... X>
+constexpr E kernel_of_condition(P const& p, X const&... x) {
+  return static_cast<E>(R::kernel(static_cast<C>(static_cast<bool>(p)), static_cast<C>(x)...));
+}
 template <class Op, class... X>
 constexpr auto evaluate_pointwise(X const&... x) {
   using R = rules<typename Op::tag>;
@@ -71,7 +76,10 @@ constexpr auto evaluate_pointwise(X const&... x) {
   using C = type_of<R::compute_type(metas, sizeof...(X))>;
   typename result::type r;
   auto* out = data_of(r);
-  auto kernel = [](auto const&... e) { return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...)); };
+  auto kernel = [](auto const&... e) {
+    if constexpr (R::conditions == 1) return kernel_of_condition<R, C, typename result::element>(e...);
+    else return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...));
+  };
   constexpr bool flat = ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
   if constexpr (flat) {
     for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);

@@ -80,7 +80,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     in[k] = x[k];
     number = number && x[k]->is_number();
     if (x[k]->dtype() != t) {
-      copies[k] = converted(*x[k], t);
+      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k], t); // a condition of 0.5 holds among integers as well
       in[k] = &copies[k];
     }
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();

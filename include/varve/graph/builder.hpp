@@ -18,6 +18,16 @@ inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::n
 inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
 
 namespace detail {
+/// A number as a graph holds it. Integers that no double is are refused: they would become others.
+template <class T>
+constexpr double held(T v) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    std::uint64_t n = v < 0 ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+    while (n > std::uint64_t{1} << 53 && n % 2 == 0) n /= 2;
+    if (n > std::uint64_t{1} << 53) refuse::argument_is_invalid("trace", "an integer constant beyond 2^53 cannot be traced; pass it as an argument");
+  }
+  return static_cast<double>(v);
+}
 /// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
 constexpr void take_constants(graph& into, graph const& from, node& n) {
   auto const first = static_cast<std::ptrdiff_t>(n.value);
@@ -96,7 +106,7 @@ public:
     n.op = &constant_handle;
     n.out = {type, sizes};
     n.value = static_cast<double>(constants_.size());
-    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(static_cast<double>(elements[e]));
+    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(detail::held(elements[e]));
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }

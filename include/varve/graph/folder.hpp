@@ -37,7 +37,6 @@ struct folder {
       if (k == known::expand && nd.at.count == 1) expand = nd.op;
     }
   }
-  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
   constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
   constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
   constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
@@ -100,6 +99,13 @@ struct folder {
     for (int k = 0; k < 2; ++k)
       if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
     return {n, 1};
+  }
+  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one of rank 0 counts less.
+  constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
+    int const first = nd.count == 3; // a condition has none
+    for (int q = first; q < nd.count && e >= first; ++q)
+      if (at(in[q]).out.type != at(in[e]).out.type) return true;
+    return false;
   }
   /// Whether a permutation exchanges the last two axes.
   static constexpr bool swaps(dims const& p) {
@@ -164,7 +170,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     }
     if (k <= known::convert) {
       if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (is_floating(nd.out.type)) y = value_in(nd.out.type, y);
       else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
       else y = static_cast<double>(static_cast<index_t>(y));
     }

@@ -86,7 +86,7 @@ struct graph : graph_questions<graph> {
   list<int> edges;
   list<int> results;
   list<region> regions;
-  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers beyond 2^53 have no place here and are refused while tracing.
+  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place here and are refused while tracing.
   list<double> constants;
   graph_names names{};
 

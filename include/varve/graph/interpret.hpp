@@ -34,9 +34,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       });
       at(n).push_back(c);
     } else if (nd.op->kind == op_kind::constant) {
-      T c = varve::full(dims{}, nd.value, nd.out.type);
-      if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
-      at(n).push_back(c);
+      at(n).push_back(on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(nd.value)); })); // the plain number it was written as, in another trace as well
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());

@@ -130,7 +130,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul && is_floating(nodes[all[i].node].out.type); }; // integers are summed up as wider ones
   auto sums_products = [&](instance const& in) { // then it is a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);

@@ -38,7 +38,7 @@ struct trace_layer : layer {
   tensor wrap(tensor const& v, int node) const { return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes()); }
   int node_of(tensor const& t) {
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
-    if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
+    if (t.is_number()) return builder.constant(t.dtype(), is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -56,9 +56,9 @@ struct trace_layer : layer {
       if (t.is_wrapped() && t.layer() == l->id) return t.inner();
     return t;
   }
-  /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
-  template <class = void>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at = {}) {
+  /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real operands. `choose` makes one of the real results of both.
+  template <class Choose>
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at, Choose const& choose) {
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
@@ -78,11 +78,10 @@ struct trace_layer : layer {
     trace_into(on_true, 0);
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
-    bool const first = one || static_cast<bool>(real(x[0]));
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder, one ? nullptr : &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
-      tensor const& v = values[first ? 0 : 1][k];
+      tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
       r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;

@@ -212,6 +212,8 @@ private:
     region const& r = g.regions[nd.regions_first];
     bool const loop = what[n] == known::scan;
     int const first = loop ? 0 : 1;
+    if (loop && nd.at[1][0] == 0 && (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
+      refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a bound there is no place for it; give the loop one: while_loop<100>(...)");
     stage s = blank_stage;
     s.kind = loop ? stage_kind::scan : stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());

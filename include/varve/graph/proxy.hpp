@@ -69,7 +69,7 @@ constexpr graph_builder* trace_of_all(X const&... x) {
 constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
 template <number T>
 constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
-  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v), b};
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, held(v), b};
 }
 /// The very bits: 0 and -0 differ.
 template <class T>
@@ -81,13 +81,10 @@ template <class T, index_t... D>
 constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
   bool equal = true, counts = sizeof...(D) == 1;
-  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && same_element(a[k], static_cast<T>(k));
-  if (equal) return {nullptr, -1, m, static_cast<double>(a.size() ? a[0] : T(0)), b};
+  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
+  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts) return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m, 0};
-  if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
-    for (index_t k = 0; k < a.size(); ++k)
-      if (a[k] > T(1) << 53 || a[k] < -(T(1) << 53)) refuse::argument_is_invalid("trace", "an integer beyond 2^53 in an array constant cannot be traced; pass the array as an argument");
   return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
@@ -112,7 +109,8 @@ struct backend<detail::traced_base> {
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
-    return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
+    meta const m{static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false};
+    return {nullptr, -1, m, value_in(m.type, detail::held(v))};
   }
 
   /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
@@ -164,7 +162,7 @@ struct backend<detail::traced_base> {
     }
     if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
     for (int k = 1; k < count; ++k)
-      if (!in[k].builder) in[k].info.type = result.type;
+      if (!in[k].builder) convert(in[k], result.type);
     (void)emit<Tag>({}, in, count);
   }
 
@@ -206,7 +204,7 @@ private:
         dtype const want = k < R::conditions ? dtype::bool_ : t;
         if (in[k].info.type == want) continue;
         if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
-        else in[k].info.type = want;
+        else convert(in[k], want);
       }
     }
     graph_builder *any = nullptr, *home = nullptr;
@@ -216,7 +214,7 @@ private:
     }
     if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
       if (graph_builder* const b = !any && home ? &home->current() : nullptr; b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
-        in[0].info = {out.type, out.sizes};
+        convert(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
         return emit<mul_t>(no_attributes, both, 2);
       }
@@ -245,9 +243,15 @@ private:
     } else if constexpr (R::kind == op_kind::reduction) {
       for (index_t d : in[0].info.sizes)
         if (is_symbol(d)) refuse::argument_is_invalid("trace", "a constant is summed over a symbolic size; pass the count as an argument");
-      v = numel(out.sizes) ? v * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes)) : 0;
+      index_t const all = numel(in[0].info.sizes);
+      v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes)) : 0; // a sum begins with 0: it is no -0
     }
-    return {nullptr, -1, out, out.type == dtype::bool_ ? v != 0 : is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
+    return {nullptr, -1, out, value_in(out.type, v)};
+  }
+  /// A constant in another dtype.
+  static constexpr void convert(proxy& c, dtype type) {
+    c.info.type = type;
+    c.splat = value_in(type, c.splat);
   }
 };
 

@@ -20,6 +20,7 @@ struct verdict {
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
+  list<char> number(g.sizes.nodes, 0); // plain numbers and what is computed of them alone, which raise no dtype
   for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
     region const& r = *at;
     if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.sizes.results))
@@ -32,12 +33,16 @@ constexpr verdict verify(graph_view g) {
       if (nd.op->arity >= 0 && nd.op->kind != op_kind::hop && nd.count != nd.op->arity) return {flaw::operand_count, n};
       if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.sizes.edges)) return {flaw::operand_out_of_range, n};
       in.clear();
+      bool numbers = nd.op->kind == op_kind::constant ? nd.out.sizes.n == 0 : nd.op->kind == op_kind::pointwise;
       for (int k = 0; k < nd.count; ++k) {
         int const o = g.operand(nd, k);
         if (o < 0 || o >= n) return {flaw::operand_out_of_range, n};
         if (o < r.node_first) return {flaw::operand_of_another_region, n};
         in.push_back(g.nodes[o].out);
+        in.back().number = number[o] != 0;
+        numbers = numbers && number[o];
       }
+      number[n] = numbers;
       if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions)) return {flaw::region_out_of_range, n};
       if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants))) return {flaw::constant_out_of_range, n};
       op_kind const k = nd.op->kind;

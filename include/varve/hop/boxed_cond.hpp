@@ -11,6 +11,12 @@ namespace detail {
 template <class = void>
 higher_order_operator& cond_operator();
 
+/// Has a predicate one value for all transforms? Then the branch can run as C++ would run it.
+inline bool is_decided(tensor const& p) {
+  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
+  return p.has_data();
+}
+
 /// A call with its functions; calling it lowers from the layer `self`.
 struct boxed_cond : boxed_forms {
   using tag = cond_t;
@@ -48,7 +54,16 @@ public:
 
 private:
   struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const { return static_cast<trace_layer*>(l.object)->record_branches(&hop_handle<cond_t>, x, c.functions); }
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      return around.record_branches(&hop_handle<cond_t>, x, c.functions, {}, [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+        require_alike(on_true, on_false);
+        if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+        lowered const off; // a predicate that a transform below the trace maps
+        temporarily_popped const further(around.hidden);
+        return where(p, on_true, on_false);
+      });
+    }
   };
   template <class R>
   void shared(char const* kind, R r) {
@@ -66,11 +81,7 @@ higher_order_operator& cond_operator() {
   return *op;
 }
 
-/// Does anything watch the call but transforms for whom the predicate has one value? Then the branch can run as C++ would run it.
-inline bool is_decided(tensor const& p) {
-  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
-  return p.has_data();
-}
+/// Does anything watch the call but transforms?
 inline bool only_transforms_watch() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (std::strcmp(l->kind, "trace") == 0) return false;
