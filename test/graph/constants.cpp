@@ -3,7 +3,7 @@
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
 namespace vv = varve;
-using vv::array, vv::index_t;
+using vv::array, vv::dtype, vv::index_t;
 
 namespace {
 template <class A, class B>
@@ -149,4 +149,69 @@ TEST_CASE("constants: walked through, carried and put out by scan", "[fuse][cons
   same(vv::fuse(horner)(array<double, 2>{3, 5}), std::vector{15.0, 20.0});
   same(vv::fuse(vv::grad([](auto p) { return vv::sum(horner(p)); }))(array<double, 2>{3, 5}), std::vector{4.0, 4.0});
   CHECK(vv::fuse([](auto p) { return vv::sum(vv::scan([](auto c, auto x) { return std::pair(c + x, x); }, 0.0, p).first); })(array<double, 3>{1, 2, 3}) == Approx(6));
+}
+
+namespace {
+/// The results of `f` on the tensor `x`, of type `T`, fused in the compiler and at run time, are to the bit those of its operators one by one.
+template <class T, class F>
+void computed_alike(F const& f, vv::tensor const& x) {
+  auto const equal = [](vv::tensor const& a, vv::tensor const& b) {
+    REQUIRE(a.dtype() == b.dtype());
+    REQUIRE(a.sizes() == b.sizes());
+    auto const p = vv::to(a, vv::type<double>), q = vv::to(b, vv::type<double>);
+    for (index_t k = 0; k < p.numel(); ++k) {
+      double const found = p.template data<double>()[k], expected = q.template data<double>()[k];
+      CHECK((found == expected || (found != found && expected != expected)));
+    }
+  };
+  constexpr auto fused = vv::fuse<vv::spec<T, 3>>(F{});
+  constexpr auto table = vv::fuse<vv::spec<T, 3>>(F{}, vv::table_driven);
+  auto const expected = f(x), found = fused(x), looked_up = table(x);
+  auto const traced = vv::fuse(vv::trace(F{}, vv::spec<T, 3>).thaw())(vv::boxed_args(x));
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    (equal(std::get<K>(found), std::get<K>(expected)), ...);
+    (equal(std::get<K>(looked_up), std::get<K>(expected)), ...);
+    (equal(traced[static_cast<int>(K)], std::get<K>(expected)), ...);
+  }(std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(expected)>>>{});
+}
+constexpr auto results = [](auto const&... y) { return std::tuple{y...}; };
+} // namespace
+
+TEST_CASE("constants: are elements of their dtype", "[fuse][constant][dtype]") {
+  auto const bytes = [](auto x) {
+    auto const a = vv::full_like(x, 200), b = vv::full_like(x, 100), c = vv::full_like(x, 300);
+    return results(x + c, (a + b) > 50, vv::to(a + b, vv::type<float>), vv::to(vv::neg(b), vv::type<int>), c * 1.0);
+  };
+  computed_alike<std::uint8_t>(bytes, vv::to(vv::full({3}, 5), dtype::uint8));
+  auto const integers = [](auto x) {
+    auto const a = vv::full_like(x, 3.7), b = vv::full_like(x, 2000000000);
+    return results(x + a, a * 1.0, vv::to(a + a, vv::type<double>), b + b, (b + b) < 0, vv::to(b + b, vv::type<double>), vv::sum(b));
+  };
+  computed_alike<std::int32_t>(integers, vv::to(vv::full({3}, 5), dtype::int32));
+  auto const flags = [](auto x) {
+    auto const a = vv::full_like(x, 2);
+    return results(a, a * 1.0, vv::eq(a, x), vv::sum(a), vv::to(a + a, vv::type<int>));
+  };
+  computed_alike<bool>(flags, vv::ones({3}, dtype::bool_));
+  auto const singles = [](auto x) {
+    auto const a = vv::full_like(x, 0.1), big = vv::full_like(x, 1e8);
+    return results(vv::to(a, vv::type<double>), vv::to(a * 3.0, vv::type<double>), (big + 1.0) - big, vv::full_like(x, 1e200), vv::to(x, vv::type<double>) * a);
+  };
+  computed_alike<float>(singles, vv::full({3}, 0.3));
+}
+TEST_CASE("constants: what no constant expression may compute is computed at run time", "[fuse][constant]") {
+  auto const f = [](auto x) {
+    auto const zero = vv::zeros_like(x), infinite = 1.0 / zero, great = vv::full_like(vv::to(x, vv::type<double>), 1e300);
+    return results(x + infinite, zero / zero, vv::reciprocal(zero), infinite - infinite, infinite * 0.0, great * great, vv::full_like(x, 1e300) / vv::full_like(x, 1e-300));
+  };
+  computed_alike<float>(f, vv::full({3}, 0.3));
+}
+TEST_CASE("constants: a mean of nothing", "[fuse][constant]") {
+  constexpr auto f = [](auto x) { return results(vv::mean(x), vv::mean(x, vv::axis<0>), vv::mean(x, vv::axis<1>)); };
+  constexpr auto fused = vv::fuse<vv::spec<float, 0, 4>>(f);
+  auto const [all, down, across] = fused(vv::ones({0, 4}));
+  CHECK(vv::ne(all, all).item<bool>());
+  CHECK(vv::sum(vv::ne(down, down)).item<std::int64_t>() == 4);
+  CHECK(across.sizes() == vv::dims(0));
+  CHECK(std::get<2>(f(array<float, 0, 4>{})).size() == 0);
 }
