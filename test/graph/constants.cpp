@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Static values beside values of a trace: constants of the graph, whatever transform they meet in.
+#include <limits>
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
 namespace vv = varve;
@@ -198,6 +199,17 @@ TEST_CASE("constants: are elements of their dtype", "[fuse][constant][dtype]") {
     return results(vv::to(a, vv::type<double>), vv::to(a * 3.0, vv::type<double>), (big + 1.0) - big, vv::full_like(x, 1e200), vv::to(x, vv::type<double>) * a);
   };
   computed_alike<float>(singles, vv::full({3}, 0.3));
+}
+TEST_CASE("fuse: results between operators are elements of their dtype", "[fuse][dtype]") {
+  auto const sums = [](auto x) {
+    auto const y = vv::reshape(x, vv::shape<1, 3>), product = y * y, twice = y + y;
+    return results(vv::sum(product), vv::sum(product, vv::axis<0>), vv::sum(product, vv::axis<1>), vv::sum(twice), vv::sum(twice, vv::axis<0>), vv::amax(twice, vv::axis<0>), vv::sum(product + y, vv::axis<1>), vv::to(twice, vv::type<double>));
+  };
+  vv::tensor const x = vv::arange(3) + 127;
+  computed_alike<std::uint8_t>(sums, vv::to(x, dtype::uint8));
+  computed_alike<std::int32_t>(sums, vv::to(x * 400000, dtype::int32));
+  computed_alike<std::int32_t>([](auto y) { return results(vv::neg(y) > 0, (y - 5) > 0, vv::sum(vv::neg(y), vv::axis<0>)); }, vv::full({3}, std::numeric_limits<int>::min(), dtype::int32));
+  computed_alike<bool>([](auto y) { return results(vv::sum(y + y), vv::sum(y * y), vv::to(y + y, vv::type<float>), vv::eq(y + y, y)); }, vv::ones({3}, dtype::bool_));
 }
 TEST_CASE("constants: what no constant expression may compute is computed at run time", "[fuse][constant]") {
   auto const f = [](auto x) {
