@@ -10,6 +10,8 @@
 #include "layers.hpp"
 #include "layers_double.hpp"
 #include "mixed.hpp"
+#include "narrow.hpp"
+#include "narrow_wide.hpp"
 #include "neighbours.hpp"
 #include "neighbours_double.hpp"
 #include "nothing.hpp"
@@ -81,6 +83,10 @@ TEST_CASE("emit: elementwise operators agree to the last bits", "[emit]") {
   CHECK(difference(small::run, "small") <= ulp_double);
 }
 TEST_CASE("emit: integers, booleans and mixtures", "[emit]") { CHECK(difference(mixed::run, "mixed") <= ulp); }
+TEST_CASE("emit: narrow integers and booleans wrap around, and are summed as int64", "[emit]") {
+  CHECK(difference(narrow::run, "narrow") == 0);
+  CHECK(difference(narrow_wide::run, "narrow_wide") == 0);
+}
 TEST_CASE("emit: reductions", "[emit]") {
   CHECK(difference(reductions::run, "reductions") <= 40 * ulp);
   CHECK(difference(reductions_double::run, "reductions_double") <= 40 * ulp_double);

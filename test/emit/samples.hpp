@@ -59,6 +59,11 @@ inline constexpr auto mixed = [](tensor const& a, tensor const& b, tensor const&
   return std::tuple(a + 1, a * 3 - a, vv::sum(a), a + b, c * c, c + a, p, vv::where(p, b, e), vv::sum(p), vv::amax(a), a / c, vv::to(e, dtype::int32), b * e, vv::to(b, dtype::bool_), vv::sum(c),
                     vv::neg(a), vv::zeros({5}), vv::to(e, dtype::float32));
 };
+/// Few elements of narrow dtypes, which are summed as int64.
+inline constexpr auto narrow = [](tensor const& a, tensor const& b, tensor const& c) {
+  auto const all = [](tensor const& x) { return std::tuple(vv::sum(x), vv::sum(x + x), vv::sum(x * x, vv::axis<0>), vv::sum(x + x, vv::axis<1>), vv::sum(x * x)); };
+  return std::tuple_cat(all(a), all(b), all(c));
+};
 inline constexpr auto functions = [](tensor const& c, tensor const& xs) {
   auto const [last, ys] = vv::scan(
       [&](tensor const& u, tensor const& x) {
@@ -99,6 +104,8 @@ inline std::vector<sample> samples() {
   all.push_back(traced("wide_layer", [](tensor const& x, tensor const& w) { return vv::relu(vv::matmul(x, w)); }, counting({70, 80}), counting({80, 90}, dtype::float32, 0.01)));
   all.push_back(traced("picks", picks, counting({12, 30}), tensor({std::int64_t(2), std::int64_t(0), std::int64_t(11)})));
   all.push_back(traced("mixed", mixed, counting({41}, dtype::int64, 1, -7), counting({41}), counting({41}, dtype::uint8, 1, 1), counting({41}, dtype::float64)));
+  all.push_back(traced("narrow", narrow, counting({2, 3}, dtype::uint8, 50, 3), counting({2, 3}, dtype::int32, 30000, -60000), counting({2, 3}, dtype::bool_, 0.5, -1)));
+  all.push_back(traced("narrow_wide", narrow, counting({5, 30}, dtype::uint8, 50, 3), counting({5, 30}, dtype::int32, 30000, -60000), counting({5, 30}, dtype::bool_, 0.5, -1)));
   all.push_back(traced("small", [](tensor const& a, tensor const& b) { return std::tuple(a * b + 1.0, vv::tanh(a)); }, counting({}), counting({}, dtype::float64)));
   all.push_back(traced("nothing", [](tensor const& x) { return std::tuple(vv::sum(x, vv::axis<0>), x + 1.0, vv::sum(x)); }, counting({0, 3})));
   all.push_back(traced("functions", functions, counting({5}), counting({7, 5}, dtype::float32, 0.1)));

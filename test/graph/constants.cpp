@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Static values beside values of a trace: constants of the graph, whatever transform they meet in.
+#include <limits>
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
 namespace vv = varve;
-using vv::array, vv::index_t;
+using vv::array, vv::dtype, vv::index_t;
 
 namespace {
 template <class A, class B>
@@ -203,4 +204,80 @@ TEST_CASE("constants: integers that no double is are refused by traces at run ti
   CHECK_THROWS_WITH(vv::make_fx([](auto const& v) { return v + odd; })(x), ContainsText("beyond 2^53"));
   CHECK_THROWS_WITH(vv::trace_graph([](auto const& v) { return v * odd; }, vv::meta{vv::dtype::int64, {2}}), ContainsText("beyond 2^53"));
   CHECK(vv::compile([](auto const& v) { return v + even; })(x).template data<index_t>()[1] == even + 1);
+}
+
+namespace {
+/// The results of `f` on the tensor `x`, of type `T`, fused in the compiler and at run time, are to the bit those of its operators one by one.
+template <class T, class F>
+void computed_alike(F const& f, vv::tensor const& x) {
+  auto const equal = [](vv::tensor const& a, vv::tensor const& b) {
+    REQUIRE(a.dtype() == b.dtype());
+    REQUIRE(a.sizes() == b.sizes());
+    auto const p = vv::to(a, vv::type<double>), q = vv::to(b, vv::type<double>);
+    for (index_t k = 0; k < p.numel(); ++k) {
+      double const found = p.template data<double>()[k], expected = q.template data<double>()[k];
+      CHECK((found == expected || (found != found && expected != expected)));
+    }
+  };
+  constexpr auto fused = vv::fuse<vv::spec<T, 3>>(F{});
+  constexpr auto table = vv::fuse<vv::spec<T, 3>>(F{}, vv::table_driven);
+  auto const expected = f(x), found = fused(x), looked_up = table(x);
+  auto const traced = vv::fuse(vv::trace(F{}, vv::spec<T, 3>).thaw())(vv::boxed_args(x));
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    (equal(std::get<K>(found), std::get<K>(expected)), ...);
+    (equal(std::get<K>(looked_up), std::get<K>(expected)), ...);
+    (equal(traced[static_cast<int>(K)], std::get<K>(expected)), ...);
+  }(std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(expected)>>>{});
+}
+constexpr auto results = [](auto const&... y) { return std::tuple{y...}; };
+} // namespace
+
+TEST_CASE("constants: are elements of their dtype", "[fuse][constant][dtype]") {
+  auto const bytes = [](auto x) {
+    auto const a = vv::full_like(x, 200), b = vv::full_like(x, 100), c = vv::full_like(x, 300);
+    return results(x + c, (a + b) > 50, vv::to(a + b, vv::type<float>), vv::to(vv::neg(b), vv::type<int>), c * 1.0);
+  };
+  computed_alike<std::uint8_t>(bytes, vv::to(vv::full({3}, 5), dtype::uint8));
+  auto const integers = [](auto x) {
+    auto const a = vv::full_like(x, 3.7), b = vv::full_like(x, 2000000000);
+    return results(x + a, a * 1.0, vv::to(a + a, vv::type<double>), b + b, (b + b) < 0, vv::to(b + b, vv::type<double>), vv::sum(b));
+  };
+  computed_alike<std::int32_t>(integers, vv::to(vv::full({3}, 5), dtype::int32));
+  auto const flags = [](auto x) {
+    auto const a = vv::full_like(x, 2);
+    return results(a, a * 1.0, vv::eq(a, x), vv::sum(a), vv::to(a + a, vv::type<int>));
+  };
+  computed_alike<bool>(flags, vv::ones({3}, dtype::bool_));
+  auto const singles = [](auto x) {
+    auto const a = vv::full_like(x, 0.1), big = vv::full_like(x, 1e8);
+    return results(vv::to(a, vv::type<double>), vv::to(a * 3.0, vv::type<double>), (big + 1.0) - big, vv::full_like(x, 1e200), vv::to(x, vv::type<double>) * a);
+  };
+  computed_alike<float>(singles, vv::full({3}, 0.3));
+}
+TEST_CASE("fuse: results between operators are elements of their dtype", "[fuse][dtype]") {
+  auto const sums = [](auto x) {
+    auto const y = vv::reshape(x, vv::shape<1, 3>), product = y * y, twice = y + y;
+    return results(vv::sum(product), vv::sum(product, vv::axis<0>), vv::sum(product, vv::axis<1>), vv::sum(twice), vv::sum(twice, vv::axis<0>), vv::amax(twice, vv::axis<0>), vv::sum(product + y, vv::axis<1>), vv::to(twice, vv::type<double>));
+  };
+  vv::tensor const x = vv::arange(3) + 127;
+  computed_alike<std::uint8_t>(sums, vv::to(x, dtype::uint8));
+  computed_alike<std::int32_t>(sums, vv::to(x * 400000, dtype::int32));
+  computed_alike<std::int32_t>([](auto y) { return results(vv::neg(y) > 0, (y - 5) > 0, vv::sum(vv::neg(y), vv::axis<0>)); }, vv::full({3}, std::numeric_limits<int>::min(), dtype::int32));
+  computed_alike<bool>([](auto y) { return results(vv::sum(y + y), vv::sum(y * y), vv::to(y + y, vv::type<float>), vv::eq(y + y, y)); }, vv::ones({3}, dtype::bool_));
+}
+TEST_CASE("constants: what no constant expression may compute is computed at run time", "[fuse][constant]") {
+  auto const f = [](auto x) {
+    auto const zero = vv::zeros_like(x), infinite = 1.0 / zero, great = vv::full_like(vv::to(x, vv::type<double>), 1e300);
+    return results(x + infinite, zero / zero, vv::reciprocal(zero), infinite - infinite, infinite * 0.0, great * great, vv::full_like(x, 1e300) / vv::full_like(x, 1e-300));
+  };
+  computed_alike<float>(f, vv::full({3}, 0.3));
+}
+TEST_CASE("constants: a mean of nothing", "[fuse][constant]") {
+  constexpr auto f = [](auto x) { return results(vv::mean(x), vv::mean(x, vv::axis<0>), vv::mean(x, vv::axis<1>)); };
+  constexpr auto fused = vv::fuse<vv::spec<float, 0, 4>>(f);
+  auto const [all, down, across] = fused(vv::ones({0, 4}));
+  CHECK(vv::ne(all, all).item<bool>());
+  CHECK(vv::sum(vv::ne(down, down)).item<std::int64_t>() == 4);
+  CHECK(across.sizes() == vv::dims(0));
+  CHECK(std::get<2>(f(array<float, 0, 4>{})).size() == 0);
 }

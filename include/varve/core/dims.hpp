@@ -78,6 +78,8 @@ constexpr index_t numel(dims const& s) {
   for (int k = 0; k < s.n; ++k) p *= static_cast<std::uint64_t>(s.v[k]);
   return static_cast<index_t>(p);
 }
+/// How many elements of sizes `from` there are for each of sizes `to`; 1 where there is none of the latter, so that the compiler need not divide by 0.
+constexpr double numel_per(dims const& from, dims const& to) { return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1; }
 
 /// A size known by name only while tracing: the name, up to 7 characters, lies in the number itself, above every real size.
 constexpr index_t symbol(char const* name) {

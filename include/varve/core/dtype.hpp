@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 #include <varve/core/dims.hpp>
 
@@ -77,21 +76,6 @@ constexpr decltype(auto) on_dtype(dtype t, char const* op, F&& f) {
   case dtype::float64: return f.template operator()<double>();
   default: refuse::dtype_is_not_supported(op, name(t));
   }
-}
-
-/// What of a number a value of dtype `t` holds: rounded to float, cut off and wrapped around to integers, `!= 0` to bool, as conversions do. In constant expressions too, where C++ takes a
-/// float beyond its range for an error.
-constexpr double value_in(dtype t, double x) {
-  if (t == dtype::bool_) return x != 0;
-  if (t == dtype::float32) {
-    if (x > -0x1.fffffep127 && x < 0x1.fffffep127) return static_cast<double>(static_cast<float>(x));
-    if (x != x) return x;
-    double const most = (x < 0 ? -x : x) < 0x1.ffffffp127 ? 0x1.fffffep127 : std::numeric_limits<double>::infinity();
-    return x < 0 ? -most : most;
-  }
-  if (category(t) != 1) return x;
-  auto const n = static_cast<std::int64_t>(x);
-  return t == dtype::uint8 ? static_cast<double>(static_cast<std::uint8_t>(n)) : t == dtype::int32 ? static_cast<double>(static_cast<std::int32_t>(n)) : static_cast<double>(n);
 }
 
 /// What the compiler or a trace knows of a value without its data.

@@ -97,7 +97,7 @@ private:
     if (!batches) return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
     if (s.type == s.from || s.from == dtype::bool_ || s.type == dtype::float64 || (is_floating(s.type) && lane_type == dtype::float32)) return x;
     if (s.type == dtype::bool_) return "kernel::ne(" + x + ", " + V + "(0))";
-    return "kernel::through<" + std::string(type_text(s.type)) + ">(" + x + ")";
+    return (is_floating(s.from) || is_floating(s.type) ? "kernel::through<" : "kernel::wrapped<") + std::string(type_text(s.type)) + ">(" + x + ")";
   }
   std::string product_sum(std::string const& a, std::string const& b_, std::string const& c, dtype t, bool minus = false) const {
     if (batches) return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
@@ -112,13 +112,14 @@ private:
     char const* const op = s.kind == loop::step_kind::greatest ? "maximum" : s.kind == loop::step_kind::least ? "minimum" : "add";
     int const terms = dot ? s.count / 2 : s.count;
     std::string part[2];
+    auto term = [&](int k) { return batches ? value(operand(s, k)) : as(s.type, step_of(operand(s, k)).type, value(operand(s, k))); }; // flags and small integers are summed as int64
     for (int k = 0; k < terms; ++k) {
       std::string& r = part[k % 2];
       if (dot) {
-        std::string const &x = value(operand(s, 2 * k)), &y = value(operand(s, 2 * k + 1));
+        std::string const x = term(2 * k), y = term(2 * k + 1);
         r = r.empty() ? combined("mul", x, y, s.type) : product_sum(x, y, r, s.type);
       } else {
-        std::string const& x = value(operand(s, k));
+        std::string const x = term(k);
         r = r.empty() ? x : combined(op, r, x, s.type);
       }
     }
@@ -146,7 +147,9 @@ private:
     std::string const form = s.op->own ? text_of_operator(s.op->name, t, batches, s.count) : "";
     if (form.empty())
       refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel in varve/kernel that emitted code could call; write it in other operators").c_str());
-    return filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
+    std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
+    if (!batches || !s.wraps) return y;
+    return s.type == dtype::bool_ ? "kernel::ne(" + y + ", " + V + "(0))" : "kernel::wrapped<" + std::string(type_text(s.type)) + ">(" + y + ")";
   }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
     for (std::size_t k = 0; k < names.size(); ++k) {

@@ -264,6 +264,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
+  if constexpr (s.wraps) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
 }
 
 } // namespace varve::loop

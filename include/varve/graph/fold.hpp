@@ -13,17 +13,17 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
     double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
     auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
     if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
-    if (k == known::add) return splatted(nd.out, value_in(nd.out.type, x + y));
-    if (k == known::sub) return splatted(nd.out, value_in(nd.out.type, x - y));
-    if (k == known::mul) return splatted(nd.out, value_in(nd.out.type, x * y));
-    if (k == known::div) return splatted(nd.out, value_in(nd.out.type, x / y));
+    if (k == known::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
+    if (k == known::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
+    if (k == known::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
+    if (k == known::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
     if (k == known::neg) return splatted(nd.out, -x);
   }
   if (k == known::cheap && nd.count <= 3) { // comparisons and such
     double x[4]{};
     bool all = true;
     for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
-    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15))) return splatted(nd.out, value_in(nd.out.type, y));
+    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15))) return splatted(nd.out, kernel::converted(nd.out.type, y));
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
@@ -130,7 +130,7 @@ constexpr int folder::visit(int n) {
     }
   } else if (k == known::convert) {
     if (at(in[0]).out.type == nd.out.type) return in[0];
-    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, value_in(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= known::reshape && k <= known::slice) {
     same = view(nd, k, in.data());
   } else if (k == known::mm) { // a transposed operand is read transposed

@@ -3,6 +3,7 @@
 #include <bit>
 #include <varve/graph/dce.hpp>
 #include <varve/graph/known.hpp>
+#include <varve/kernel/convert.hpp>
 
 namespace varve {
 namespace detail {
@@ -170,7 +171,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     }
     if (k <= known::convert) {
       if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = value_in(nd.out.type, y);
+      else if (is_floating(nd.out.type)) y = kernel::converted(nd.out.type, y);
       else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
       else y = static_cast<double>(static_cast<index_t>(y));
     }

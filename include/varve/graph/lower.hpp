@@ -130,7 +130,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul && is_floating(nodes[all[i].node].out.type); }; // integers are summed up as wider ones
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul && !is_narrow(nodes[all[i].node].out.type); };
   auto sums_products = [&](instance const& in) { // then it is a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
@@ -246,6 +246,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         break;
       }
     }
+    s.wraps = s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::neg && is_narrow(s.type);
     if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;

@@ -63,8 +63,11 @@ struct step {
   int slot;
   int node;   // of the graph
   bool apart; // its kernel is called, not inlined
+  bool wraps; // its result is brought back to what `type` holds
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false};
+/// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
+constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };

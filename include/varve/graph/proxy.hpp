@@ -3,6 +3,7 @@
 #include <bit>
 #include <varve/dispatch/dispatch.hpp>
 #include <varve/graph/builder.hpp>
+#include <varve/kernel/convert.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/expand.hpp>
@@ -109,8 +110,9 @@ struct backend<detail::traced_base> {
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
-    meta const m{static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false};
-    return {nullptr, -1, m, value_in(m.type, detail::held(v))};
+    proxy r{nullptr, -1, {dtype_of_type<N>(), to_dims(sizes), false}, detail::held(v)};
+    become(r, static_cast<dtype>(to_dims(type)[0]));
+    return r;
   }
 
   /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
@@ -134,7 +136,7 @@ struct backend<detail::traced_base> {
       if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
     graph_builder* const b = detail::trace_of(like);
     if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
-    return detail::as_proxy(static_cast<double>(numel(from)) / static_cast<double>(numel(to)), b);
+    return detail::as_proxy(numel_per(from, to), b);
   }
 
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
@@ -162,11 +164,16 @@ struct backend<detail::traced_base> {
     }
     if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
     for (int k = 1; k < count; ++k)
-      if (!in[k].builder) convert(in[k], result.type);
+      if (!in[k].builder) become(in[k], result.type);
     (void)emit<Tag>({}, in, count);
   }
 
 private:
+  /// Changes the dtype of a constant. One of float32 keeps the digits it was written with until it is computed with.
+  static constexpr void become(proxy& constant, dtype type) {
+    if (type != dtype::float32) constant.splat = kernel::converted(type, constant.splat, constant.info.type);
+    constant.info.type = type;
+  }
   static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
     return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
   }
@@ -204,7 +211,7 @@ private:
         dtype const want = k < R::conditions ? dtype::bool_ : t;
         if (in[k].info.type == want) continue;
         if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
-        else convert(in[k], want);
+        else become(in[k], want);
       }
     }
     graph_builder *any = nullptr, *home = nullptr;
@@ -214,11 +221,11 @@ private:
     }
     if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
       if (graph_builder* const b = !any && home ? &home->current() : nullptr; b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
-        convert(in[0], out.type), in[0].info.sizes = out.sizes;
+        become(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
         return emit<mul_t>(no_attributes, both, 2);
       }
-    if (!any && foldable<R>) {
+    if (!any && foldable<R> && (!home || folds<Tag>(in, count))) {
       proxy r = fold<R>(in, count, out);
       r.home = home;
       return r;
@@ -233,12 +240,20 @@ private:
   /// Operators whose result on constants is a constant.
   template <class R>
   static constexpr bool foldable = R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert || (R::kind == op_kind::reduction && requires { requires R::sums; });
+  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such constants are computed at run time.
+  template <class Tag>
+  static constexpr bool folds(proxy const* in, int count) {
+    bool r = true;
+    for (int k = 0; k < count && rules<Tag>::kind == op_kind::pointwise; ++k) r = r && in[k].splat > -1e150 && in[k].splat < 1e150;
+    if constexpr (std::is_same_v<Tag, div_t> || std::is_same_v<Tag, reciprocal_t>) r = r && (in[count - 1].splat > 1e-150 || in[count - 1].splat < -1e-150);
+    return r;
+  }
   template <class R>
   static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
     double v = in[0].splat;
     if constexpr (R::kind == op_kind::pointwise) {
       double a[R::arity + 1]{};
-      for (int k = 0; k < count; ++k) a[k] = in[k].splat;
+      for (int k = 0; k < count; ++k) a[k] = kernel::converted(in[k].info.type, in[k].splat);
       v = detail::lane<double>::run<R, double>(a);
     } else if constexpr (R::kind == op_kind::reduction) {
       for (index_t d : in[0].info.sizes)
@@ -246,12 +261,8 @@ private:
       index_t const all = numel(in[0].info.sizes);
       v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes)) : 0; // a sum begins with 0: it is no -0
     }
-    return {nullptr, -1, out, value_in(out.type, v)};
-  }
-  /// A constant in another dtype.
-  static constexpr void convert(proxy& c, dtype type) {
-    c.info.type = type;
-    c.splat = value_in(type, c.splat);
+    if constexpr (R::kind != op_kind::view) v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);
+    return {nullptr, -1, out, v};
   }
 };
 

@@ -52,7 +52,7 @@ struct relaxer : folder {
   }
   constexpr int number(meta const& m, double x) {
     node c;
-    c.op = &constant_handle, c.out = {m.type, {}}, c.value = value_in(m.type, x);
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = kernel::converted(m.type, x);
     return add(c, nullptr, known::constant);
   }
   /// `by` times a new node that has the shape of `nd`; `deep`: through so many sums with numbers.
@@ -76,7 +76,7 @@ struct relaxer : folder {
 
   constexpr int known_value(node const& nd, fingerprint const& f) {
     if (f.is_zero()) return splatted(nd.out, 0);
-    if (f.is_number()) return splatted(nd.out, value_in(nd.out.type, f.scale));
+    if (f.is_number()) return splatted(nd.out, kernel::converted(nd.out.type, f.scale));
     std::size_t const s = slot(f.value, nd.out);
     if (table[s] < 0) return -1;
     entry const& e = seen[static_cast<std::size_t>(table[s])];

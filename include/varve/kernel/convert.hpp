@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 #include <varve/core/dtype.hpp>
+#include <varve/kernel/constant_math.hpp>
 #include <varve/kernel/pointwise.hpp>
 
 /// @file
@@ -21,6 +22,20 @@ constexpr To cast(From x) {
     return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
   } else return static_cast<To>(x);
 }
+
+/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
+constexpr double converted(dtype to, double x, dtype from) {
+  auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
+  double const v = from == dtype::float32 ? single(x) : x;
+  if (to == dtype::bool_) return v != 0;
+  if (to == dtype::float32) return single(v);
+  if (varve::is_floating(to)) return v;
+  if (to == dtype::int32 && varve::is_floating(from)) return kernel::cast<std::int32_t>(v);
+  std::int64_t const whole = kernel::cast<std::int64_t>(v);
+  return to == dtype::uint8 ? static_cast<std::uint8_t>(whole) : to == dtype::int32 ? static_cast<std::int32_t>(whole) : static_cast<double>(whole);
+}
+/// What an element of dtype `t` holds of `x`, which was computed as a double.
+constexpr double converted(dtype t, double x) { return converted(t, x, t); }
 
 namespace detail {
 template <class To, class From>
