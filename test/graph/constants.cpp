@@ -191,7 +191,7 @@ TEST_CASE("constants: a sum of zeros of a trace is no negative zero", "[fuse][co
 }
 TEST_CASE("constants: an array that counts only after conversion is none", "[fuse][constant]") {
   computes_alike([](auto x) { return x + array<bool, 3>{false, true, true}; }, array<int, 3>{1, 2, 3});
-  static constexpr auto wrapped = [] {
+  [[maybe_unused]] static constexpr auto wrapped = [] {
     array<std::uint8_t, 300> r{};
     for (index_t k = 0; k < 300; ++k) r[k] = static_cast<std::uint8_t>(k);
     return r;
@@ -200,7 +200,7 @@ TEST_CASE("constants: an array that counts only after conversion is none", "[fus
 }
 TEST_CASE("constants: integers that no double is are refused by traces at run time", "[graph][constant]") {
   vv::tensor const x = vv::full({2}, 1, vv::dtype::int64);
-  static constexpr index_t odd = (index_t{1} << 53) + 1, even = index_t{1} << 60;
+  [[maybe_unused]] static constexpr index_t odd = (index_t{1} << 53) + 1, even = index_t{1} << 60;
   CHECK_THROWS_WITH(vv::make_fx([](auto const& v) { return v + odd; })(x), ContainsText("beyond 2^53"));
   CHECK_THROWS_WITH(vv::trace_graph([](auto const& v) { return v * odd; }, vv::meta{vv::dtype::int64, {2}}), ContainsText("beyond 2^53"));
   CHECK(vv::compile([](auto const& v) { return v + even; })(x).template data<index_t>()[1] == even + 1);
