@@ -187,6 +187,11 @@ TEST_CASE("print: graphs of either form go into streams", "[graph][print]") {
   CHECK(b.str() == a.str());
 }
 
+TEST_CASE("print: zeros of either sign differ", "[graph][print]") {
+  CHECK(to_string(zeros()).find("constant(0)") != std::string::npos);
+  CHECK(to_string(zeros()).find("constant(-0)") != std::string::npos);
+}
+
 TEST_CASE("print: DOT has a line per node and edge", "[graph][print]") {
   CHECK(to_dot(cse(commuted())).find("  n0 -> n2;\n") != std::string::npos);
   CHECK(to_dot(freeze([] { return commuted(); })).find("n2 [label=\"mul\\nfloat32[3]\"]") != std::string::npos);
