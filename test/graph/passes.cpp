@@ -168,6 +168,7 @@ TEST_CASE("verify: a good graph passes, each flaw is named", "[graph][verify]") 
   };
   CHECK(flawed([](graph& g) { g.edges[0] = 3; }).what == flaw::operand_out_of_range);
   CHECK(flawed([](graph& g) { g.edges[0] = -1; }).what == flaw::operand_out_of_range);
+  CHECK(flawed([](graph& g) { g.nodes[0].value = 7; }).what == flaw::operand_out_of_range);
   CHECK(flawed([](graph& g) { g.nodes[2].op = nullptr; }).what == flaw::operator_missing);
   CHECK(flawed([](graph& g) { g.nodes[2].count = 1; }).what == flaw::operand_count);
   CHECK(flawed([](graph& g) { g.nodes[3].out.sizes = dims(4); }).what == flaw::meta_differs);
