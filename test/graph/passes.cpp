@@ -168,6 +168,7 @@ TEST_CASE("verify: a good graph passes, each flaw is named", "[graph][verify]") 
   };
   CHECK(flawed([](graph& g) { g.edges[0] = 3; }).what == flaw::operand_out_of_range);
   CHECK(flawed([](graph& g) { g.edges[0] = -1; }).what == flaw::operand_out_of_range);
+  CHECK(flawed([](graph& g) { g.nodes[0].value = 7; }).what == flaw::operand_out_of_range);
   CHECK(flawed([](graph& g) { g.nodes[2].op = nullptr; }).what == flaw::operator_missing);
   CHECK(flawed([](graph& g) { g.nodes[2].count = 1; }).what == flaw::operand_count);
   CHECK(flawed([](graph& g) { g.nodes[3].out.sizes = dims(4); }).what == flaw::meta_differs);
@@ -185,6 +186,11 @@ TEST_CASE("print: graphs of either form go into streams", "[graph][print]") {
   b << freeze([] { return zeros(); });
   CHECK(a.str() == to_string(zeros()));
   CHECK(b.str() == a.str());
+}
+
+TEST_CASE("print: zeros of either sign differ", "[graph][print]") {
+  CHECK(to_string(zeros()).find("constant(0)") != std::string::npos);
+  CHECK(to_string(zeros()).find("constant(-0)") != std::string::npos);
 }
 
 TEST_CASE("print: DOT has a line per node and edge", "[graph][print]") {

@@ -12,7 +12,7 @@ namespace detail {
 
 /// A number as short as it can be read back.
 VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15) return std::to_string(static_cast<long long>(x));
+  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15 && !(x == 0 && __builtin_signbit(x))) return std::to_string(static_cast<long long>(x));
   char text[40];
   for (int digits = 6; digits <= 17; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, x);

@@ -15,7 +15,7 @@ struct verdict {
   constexpr explicit operator bool() const { return what == flaw::fine; }
 };
 
-/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first, constants have elements.
+/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are, constants have elements.
 /// `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
@@ -30,6 +30,7 @@ constexpr verdict verify(graph_view g) {
       if (!nd.op) return {flaw::operator_missing, n};
       bool const input = n < r.node_first + r.inputs;
       if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
+      if (input && !(nd.value >= 0 && nd.value < r.inputs)) return {flaw::operand_out_of_range, n};
       if (nd.op->arity >= 0 && nd.op->kind != op_kind::hop && nd.count != nd.op->arity) return {flaw::operand_count, n};
       if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.sizes.edges)) return {flaw::operand_out_of_range, n};
       in.clear();
