@@ -263,6 +263,11 @@ TEST_CASE("fuse: results between operators are elements of their dtype", "[fuse]
   computed_alike<std::uint8_t>(sums, vv::to(x, dtype::uint8));
   computed_alike<std::int32_t>(sums, vv::to(x * 400000, dtype::int32));
   computed_alike<std::int32_t>([](auto y) { return results(vv::neg(y) > 0, (y - 5) > 0, vv::sum(vv::neg(y), vv::axis<0>)); }, vv::full({3}, std::numeric_limits<int>::min(), dtype::int32));
+  auto const whole = [](auto y) {
+    auto const i = vv::to(y, vv::type<int>);
+    return results(i, vv::to(y, vv::type<std::uint8_t>), vv::to(y, vv::type<std::int64_t>), i < 5, vv::to(i, vv::type<double>) * 0.5, vv::amax(i));
+  };
+  for (double const y : {1e10, -1e30, std::numeric_limits<double>::quiet_NaN(), -1.9}) computed_alike<double>(whole, vv::full({3}, y, dtype::float64)), computed_alike<float>(whole, vv::full({3}, y));
   computed_alike<bool>([](auto y) { return results(vv::sum(y + y), vv::sum(y * y), vv::to(y + y, vv::type<float>), vv::eq(y + y, y)); }, vv::ones({3}, dtype::bool_));
 }
 TEST_CASE("constants: what no constant expression may compute is computed at run time", "[fuse][constant]") {

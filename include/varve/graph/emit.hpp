@@ -4,6 +4,7 @@
 #include <varve/graph/lanes.hpp>
 #include <varve/graph/sized_program.hpp>
 #include <varve/graph/transpose.hpp>
+#include <varve/kernel/convert.hpp>
 
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
@@ -114,11 +115,12 @@ VARVE_INLINE V converted(V const& x) {
   } else if constexpr (To == dtype::bool_) {
     if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
     else return x != 0 ? E(1) : E(0);
-  } else if constexpr (kernel::is_batch<V>) {
-    if constexpr (To == dtype::float64) return x;
-    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
+  } else if constexpr (kernel::is_batch<V> && To == dtype::float64) {
+    return x;
   } else {
-    return static_cast<E>(narrow<type_of<To>>(x));
+    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : narrow<type_of<To>>(e)); }; // integers wrap around
+    if constexpr (kernel::is_batch<V>) return kernel::lanewise<E>(element, x);
+    else return element(x);
   }
 }
 } // namespace detail
