@@ -229,6 +229,8 @@ constexpr index_t numel(dims const& s) {
   for (int k = 0; k < s.n; ++k) p *= static_cast<std::uint64_t>(s.v[k]);
   return static_cast<index_t>(p);
 }
+/// How many elements of sizes `from` there are for each of sizes `to`; 1 where there is none of the latter, so that the compiler need not divide by 0.
+constexpr double numel_per(dims const& from, dims const& to) { return numel(to) ? static_cast<double>(numel(from)) / static_cast<double>(numel(to)) : 1; }
 
 /// A size known by name only while tracing: the name, up to 7 characters, lies in the number itself, above every real size.
 constexpr index_t symbol(char const* name) {
@@ -1305,6 +1307,11 @@ constexpr auto flat_element(V const& v, index_t i) {
   else return v.data[V::count == 1 ? 0 : i];
 }
 
+/// The kernel of an operator whose first operand is a condition: 0.5 holds among integers as well.
+template <class R, class C, class E, class P, class... X>
+constexpr E kernel_of_condition(P const& p, X const&... x) {
+  return static_cast<E>(R::kernel(static_cast<C>(static_cast<bool>(p)), static_cast<C>(x)...));
+}
 template <class Op, class... X>
 constexpr auto evaluate_pointwise(X const&... x) {
   using R = rules<typename Op::tag>;
@@ -1313,7 +1320,10 @@ constexpr auto evaluate_pointwise(X const&... x) {
   using C = type_of<R::compute_type(metas, sizeof...(X))>;
   typename result::type r;
   auto* out = data_of(r);
-  auto kernel = [](auto const&... e) { return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...)); };
+  auto kernel = [](auto const&... e) {
+    if constexpr (R::conditions == 1) return kernel_of_condition<R, C, typename result::element>(e...);
+    else return static_cast<typename result::element>(R::kernel(static_cast<C>(e)...));
+  };
   constexpr bool flat = ((static_meta_of<X>::value.sizes == result::value.sizes || numel(static_meta_of<X>::value.sizes) == 1) && ...);
   if constexpr (flat) {
     for (index_t i = 0; i < numel(result::value.sizes); ++i) out[i] = kernel(flat_element(x, i)...);
@@ -3224,6 +3234,264 @@ private:
 // ---- varve/kernel/convert.hpp
 #include <limits>
 
+// ---- varve/kernel/constant_math.hpp
+/// @file
+/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
+/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
+/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
+namespace varve::kernel::constant {
+
+using wide = long double;
+inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
+inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
+
+/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
+template <class T>
+constexpr T narrow(wide x) {
+  constexpr bool single = sizeof(T) == 4;
+  constexpr wide greatest = single ? static_cast<wide>(0x1.fffffep127) : static_cast<wide>(0x1.fffffffffffffp1023);
+  constexpr wide half_ulp = single ? static_cast<wide>(0x1p103) : static_cast<wide>(0x1p970);
+  if (x != x) return static_cast<T>(nan);
+  wide const a = x < 0 ? -x : x;
+  if (a <= greatest) return static_cast<T>(x);
+  T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
+  return x < 0 ? -r : r;
+}
+/// Whether the sign bit is set, also of zeros and NaN.
+constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
+constexpr double magnitude(double x) { return negative(x) ? -x : x; }
+constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
+
+/// 2^n for |n| <= 1022.
+constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
+constexpr wide scale(wide x, int n) {
+  for (; n > 1000; n -= 1000) x *= power_of_two(1000);
+  for (; n < -1000; n += 1000) x *= power_of_two(-1000);
+  return x * power_of_two(n);
+}
+/// Nearest integer, for arguments well inside the range of `long long`.
+constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
+
+constexpr double trunc(double x) {
+  if (!(magnitude(x) < 0x1p52)) return x;
+  return with_sign(static_cast<double>(static_cast<long long>(x)), x);
+}
+constexpr double floor(double x) {
+  double const t = constant::trunc(x);
+  return t > x ? t - 1 : t;
+}
+constexpr double ceil(double x) { return -constant::floor(-x); }
+/// To the nearest integer, ties to even.
+constexpr double round(double x) {
+  if (!(magnitude(x) < 0x1p52)) return x;
+  double const f = constant::floor(x), d = x - f;
+  double const r = d < 0.5 || (d == 0.5 && static_cast<long long>(f) % 2 == 0) ? f : f + 1;
+  return with_sign(magnitude(r), x);
+}
+
+/// x = m * 2^k with m in [1, 2), for finite x > 0.
+struct parts {
+  double m;
+  int k;
+};
+constexpr parts split(double x) {
+  int k = 0;
+  if (x < 0x1p-1022) x *= 0x1p54, k = -54;
+  auto const u = std::bit_cast<std::uint64_t>(x);
+  return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
+}
+
+/// e^x - 1 for |x| <= 0.35, by Taylor's series.
+constexpr wide expm1_series(wide r) {
+  wide s = 1;
+  for (int k = 19; k > 1; --k) s = 1 + r * s / k;
+  return r * s;
+}
+constexpr wide wide_exp(wide x) {
+  int const n = static_cast<int>(nearest(x / ln2));
+  return scale(1 + expm1_series(x - n * ln2), n);
+}
+constexpr double exp(double x) {
+  if (x != x) return x;
+  if (x > 710) return infinity;
+  if (x < -746) return 0;
+  return narrow<double>(wide_exp(x));
+}
+constexpr double expm1(double x) {
+  if (x != x || x == 0) return x;
+  if (x > 710) return infinity;
+  if (x < -50) return -1;
+  if (x > 50) return narrow<double>(wide_exp(x));
+  int const n = static_cast<int>(nearest(x / ln2));
+  wide const s = power_of_two(n);
+  return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
+}
+
+/// log((1 + s) / (1 - s)) for |s| <= 0.172.
+constexpr wide log_series(wide s) {
+  wide const z = s * s;
+  wide p = 0;
+  for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
+  return 2 * s * p;
+}
+constexpr wide wide_log(double x) { // x finite and positive
+  parts p = split(x);
+  if (p.m > 1.41421356) p.m /= 2, ++p.k;
+  return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
+}
+constexpr double log(double x) {
+  if (x != x || x == infinity) return x;
+  if (x == 0) return -infinity;
+  if (x < 0) return nan;
+  return narrow<double>(wide_log(x));
+}
+constexpr double log1p(double x) {
+  if (x != x || x == infinity || x == 0) return x;
+  if (x == -1) return -infinity;
+  if (x < -1) return nan;
+  if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
+  if (x > 0x1p60) return constant::log(x);
+  wide const u = 1 + static_cast<wide>(x);
+  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
+  int const k = p.k + (p.m > 1.41421356);
+  wide const m = scale(u, -k);
+  return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
+}
+
+/// Square root digit by digit, correctly rounded.
+constexpr double sqrt(double x) {
+  if (x != x || x == 0 || x == infinity) return x;
+  if (x < 0) return nan;
+  parts p = split(x);
+  std::uint64_t m = (std::bit_cast<std::uint64_t>(p.m) & 0xfffffffffffffu) | 0x10000000000000u; // 53 bits
+  if (p.k % 2 != 0) m *= 2, --p.k;
+  std::uint64_t root = 0, rest = 0;
+  for (int bit = 0; bit < 54; ++bit) { // 27 pairs of bits of m, then zeros: a root of 54 bits, the last for rounding
+    rest = rest << 2 | (bit < 27 ? m >> (52 - 2 * bit) & 3 : 0);
+    std::uint64_t const trial = root << 2 | 1;
+    root <<= 1;
+    if (rest >= trial) rest -= trial, root |= 1;
+  }
+  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
+  return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
+}
+
+/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
+struct quadrant {
+  wide r;
+  int q;
+};
+constexpr quadrant reduce_angle(double x) {
+  wide y = x;
+  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
+    wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
+    for (int n = 1000; n >= 0; --n)
+      while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
+  }
+  long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
+  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
+  return {r, static_cast<int>(n & 3)};
+}
+constexpr wide sin_series(wide r) {
+  wide s = 1;
+  for (int k = 20; k > 1; k -= 2) s = 1 - r * r * s / (k * (k + 1));
+  return r * s;
+}
+constexpr wide cos_series(wide r) {
+  wide s = 1;
+  for (int k = 21; k > 0; k -= 2) s = 1 - r * r * s / (k * (k + 1));
+  return s;
+}
+constexpr wide wide_sin(quadrant a) {
+  wide const v = a.q & 1 ? cos_series(a.r) : sin_series(a.r);
+  return a.q & 2 ? -v : v;
+}
+constexpr double sin(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) == infinity) return nan;
+  return narrow<double>(wide_sin(reduce_angle(x)));
+}
+constexpr double cos(double x) {
+  if (x != x) return x;
+  if (magnitude(x) == infinity) return nan;
+  quadrant const a = reduce_angle(x);
+  return narrow<double>(wide_sin({a.r, (a.q + 1) & 3}));
+}
+constexpr double tan(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) == infinity) return nan;
+  quadrant const a = reduce_angle(x);
+  return narrow<double>(wide_sin(a) / wide_sin({a.r, (a.q + 1) & 3}));
+}
+
+constexpr double tanh(double x) {
+  if (x != x || x == 0) return x;
+  double const a = magnitude(x);
+  if (a > 20) return with_sign(1, x);
+  wide const y = 2 * static_cast<wide>(a);
+  int const n = static_cast<int>(nearest(y / ln2));
+  wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
+  return with_sign(narrow<double>(t / (t + 2)), x);
+}
+/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
+constexpr double sigmoid(double x) {
+  if (x != x) return x;
+  if (x < -746) return 0;
+  if (x > 50) return 1;
+  wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
+  return narrow<double>((x < 0 ? e : 1) / (1 + e));
+}
+/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
+constexpr double erf(double x) {
+  if (x != x || x == 0) return x;
+  double const a = magnitude(x);
+  if (a > 6) return with_sign(1, x);
+  wide const z = static_cast<wide>(a) * a;
+  wide term = a, sum = a;
+  for (int k = 1; term > sum * 1e-21L; ++k) sum += term *= 2 * z / (2 * k + 1);
+  return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
+}
+
+/// Remainder of the truncated quotient, exact.
+constexpr double fmod(double x, double y) {
+  if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
+  double r = magnitude(x);
+  double const d = magnitude(y);
+  if (d == infinity) return x;
+  while (r >= d) {
+    int k = split(r).k - split(d).k;
+    if (scale(d, k) > r) --k;
+    r = static_cast<double>(r - scale(d, k));
+  }
+  return with_sign(r, x);
+}
+
+constexpr bool is_integer(double x) { return constant::trunc(x) == x; }
+constexpr bool is_odd(double x) { return magnitude(x) < 0x1p53 && is_integer(x) && static_cast<long long>(x) % 2 != 0; }
+constexpr double pow(double x, double y) {
+  if (y == 0 || x == 1) return 1;
+  if (x != x || y != y) return nan;
+  double const a = magnitude(x), b = magnitude(y);
+  bool const flip = negative(x) && is_odd(y);
+  if (b == infinity) return a == 1 ? 1 : (a > 1) == (y > 0) ? infinity : 0;
+  if (a == 0 || a == infinity) {
+    double const r = (a == 0) == (y > 0) ? 0 : infinity;
+    return flip ? -r : r;
+  }
+  if (x < 0 && !is_integer(y)) return nan;
+  wide const t = y * wide_log(a);
+  wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
+  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
+    r = 1;
+    for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
+    if (y < 0) r = 1 / r;
+  }
+  double const v = t > 710 ? infinity : narrow<double>(r);
+  return flip ? -v : v;
+}
+
+} // namespace varve::kernel::constant
+
 // ---- varve/kernel/batch.hpp
 #include <cmath>
 #if VARVE_USE_XSIMD
@@ -4067,6 +4335,20 @@ constexpr To cast(From x) {
   } else return static_cast<To>(x);
 }
 
+/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
+constexpr double converted(dtype to, double x, dtype from) {
+  auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
+  double const v = from == dtype::float32 ? single(x) : x;
+  if (to == dtype::bool_) return v != 0;
+  if (to == dtype::float32) return single(v);
+  if (varve::is_floating(to)) return v;
+  if (to == dtype::int32 && varve::is_floating(from)) return kernel::cast<std::int32_t>(v);
+  std::int64_t const whole = kernel::cast<std::int64_t>(v);
+  return to == dtype::uint8 ? static_cast<std::uint8_t>(whole) : to == dtype::int32 ? static_cast<std::int32_t>(whole) : static_cast<double>(whole);
+}
+/// What an element of dtype `t` holds of `x`, which was computed as a double.
+constexpr double converted(dtype t, double x) { return converted(t, x, t); }
+
 namespace detail {
 template <class To, class From>
 struct cast_element {
@@ -4168,7 +4450,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     in[k] = x[k];
     number = number && x[k]->is_number();
     if (x[k]->dtype() != t) {
-      copies[k] = converted(*x[k], t);
+      copies[k] = converted(k < f.conditions && x[k]->dtype() != dtype::bool_ ? converted(*x[k], dtype::bool_) : *x[k], t); // a condition of 0.5 holds among integers as well
       in[k] = &copies[k];
     }
     sizes = k ? broadcast(sizes, x[k]->sizes()) : x[k]->sizes();
@@ -7143,264 +7425,6 @@ inline constexpr struct ones_like_t {
 
 } // namespace varve
 
-// ---- varve/kernel/constant_math.hpp
-/// @file
-/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
-/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
-/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
-namespace varve::kernel::constant {
-
-using wide = long double;
-inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
-inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
-
-/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
-template <class T>
-constexpr T narrow(wide x) {
-  constexpr bool single = sizeof(T) == 4;
-  constexpr wide greatest = single ? static_cast<wide>(0x1.fffffep127) : static_cast<wide>(0x1.fffffffffffffp1023);
-  constexpr wide half_ulp = single ? static_cast<wide>(0x1p103) : static_cast<wide>(0x1p970);
-  if (x != x) return static_cast<T>(nan);
-  wide const a = x < 0 ? -x : x;
-  if (a <= greatest) return static_cast<T>(x);
-  T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
-  return x < 0 ? -r : r;
-}
-/// Whether the sign bit is set, also of zeros and NaN.
-constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
-constexpr double magnitude(double x) { return negative(x) ? -x : x; }
-constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
-
-/// 2^n for |n| <= 1022.
-constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
-constexpr wide scale(wide x, int n) {
-  for (; n > 1000; n -= 1000) x *= power_of_two(1000);
-  for (; n < -1000; n += 1000) x *= power_of_two(-1000);
-  return x * power_of_two(n);
-}
-/// Nearest integer, for arguments well inside the range of `long long`.
-constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
-
-constexpr double trunc(double x) {
-  if (!(magnitude(x) < 0x1p52)) return x;
-  return with_sign(static_cast<double>(static_cast<long long>(x)), x);
-}
-constexpr double floor(double x) {
-  double const t = constant::trunc(x);
-  return t > x ? t - 1 : t;
-}
-constexpr double ceil(double x) { return -constant::floor(-x); }
-/// To the nearest integer, ties to even.
-constexpr double round(double x) {
-  if (!(magnitude(x) < 0x1p52)) return x;
-  double const f = constant::floor(x), d = x - f;
-  double const r = d < 0.5 || (d == 0.5 && static_cast<long long>(f) % 2 == 0) ? f : f + 1;
-  return with_sign(magnitude(r), x);
-}
-
-/// x = m * 2^k with m in [1, 2), for finite x > 0.
-struct parts {
-  double m;
-  int k;
-};
-constexpr parts split(double x) {
-  int k = 0;
-  if (x < 0x1p-1022) x *= 0x1p54, k = -54;
-  auto const u = std::bit_cast<std::uint64_t>(x);
-  return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
-}
-
-/// e^x - 1 for |x| <= 0.35, by Taylor's series.
-constexpr wide expm1_series(wide r) {
-  wide s = 1;
-  for (int k = 19; k > 1; --k) s = 1 + r * s / k;
-  return r * s;
-}
-constexpr wide wide_exp(wide x) {
-  int const n = static_cast<int>(nearest(x / ln2));
-  return scale(1 + expm1_series(x - n * ln2), n);
-}
-constexpr double exp(double x) {
-  if (x != x) return x;
-  if (x > 710) return infinity;
-  if (x < -746) return 0;
-  return narrow<double>(wide_exp(x));
-}
-constexpr double expm1(double x) {
-  if (x != x || x == 0) return x;
-  if (x > 710) return infinity;
-  if (x < -50) return -1;
-  if (x > 50) return narrow<double>(wide_exp(x));
-  int const n = static_cast<int>(nearest(x / ln2));
-  wide const s = power_of_two(n);
-  return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
-}
-
-/// log((1 + s) / (1 - s)) for |s| <= 0.172.
-constexpr wide log_series(wide s) {
-  wide const z = s * s;
-  wide p = 0;
-  for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
-  return 2 * s * p;
-}
-constexpr wide wide_log(double x) { // x finite and positive
-  parts p = split(x);
-  if (p.m > 1.41421356) p.m /= 2, ++p.k;
-  return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
-}
-constexpr double log(double x) {
-  if (x != x || x == infinity) return x;
-  if (x == 0) return -infinity;
-  if (x < 0) return nan;
-  return narrow<double>(wide_log(x));
-}
-constexpr double log1p(double x) {
-  if (x != x || x == infinity || x == 0) return x;
-  if (x == -1) return -infinity;
-  if (x < -1) return nan;
-  if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
-  if (x > 0x1p60) return constant::log(x);
-  wide const u = 1 + static_cast<wide>(x);
-  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
-  int const k = p.k + (p.m > 1.41421356);
-  wide const m = scale(u, -k);
-  return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
-}
-
-/// Square root digit by digit, correctly rounded.
-constexpr double sqrt(double x) {
-  if (x != x || x == 0 || x == infinity) return x;
-  if (x < 0) return nan;
-  parts p = split(x);
-  std::uint64_t m = (std::bit_cast<std::uint64_t>(p.m) & 0xfffffffffffffu) | 0x10000000000000u; // 53 bits
-  if (p.k % 2 != 0) m *= 2, --p.k;
-  std::uint64_t root = 0, rest = 0;
-  for (int bit = 0; bit < 54; ++bit) { // 27 pairs of bits of m, then zeros: a root of 54 bits, the last for rounding
-    rest = rest << 2 | (bit < 27 ? m >> (52 - 2 * bit) & 3 : 0);
-    std::uint64_t const trial = root << 2 | 1;
-    root <<= 1;
-    if (rest >= trial) rest -= trial, root |= 1;
-  }
-  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
-  return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
-}
-
-/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
-struct quadrant {
-  wide r;
-  int q;
-};
-constexpr quadrant reduce_angle(double x) {
-  wide y = x;
-  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
-    wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
-    for (int n = 1000; n >= 0; --n)
-      while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
-  }
-  long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
-  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
-  return {r, static_cast<int>(n & 3)};
-}
-constexpr wide sin_series(wide r) {
-  wide s = 1;
-  for (int k = 20; k > 1; k -= 2) s = 1 - r * r * s / (k * (k + 1));
-  return r * s;
-}
-constexpr wide cos_series(wide r) {
-  wide s = 1;
-  for (int k = 21; k > 0; k -= 2) s = 1 - r * r * s / (k * (k + 1));
-  return s;
-}
-constexpr wide wide_sin(quadrant a) {
-  wide const v = a.q & 1 ? cos_series(a.r) : sin_series(a.r);
-  return a.q & 2 ? -v : v;
-}
-constexpr double sin(double x) {
-  if (x != x || x == 0) return x;
-  if (magnitude(x) == infinity) return nan;
-  return narrow<double>(wide_sin(reduce_angle(x)));
-}
-constexpr double cos(double x) {
-  if (x != x) return x;
-  if (magnitude(x) == infinity) return nan;
-  quadrant const a = reduce_angle(x);
-  return narrow<double>(wide_sin({a.r, (a.q + 1) & 3}));
-}
-constexpr double tan(double x) {
-  if (x != x || x == 0) return x;
-  if (magnitude(x) == infinity) return nan;
-  quadrant const a = reduce_angle(x);
-  return narrow<double>(wide_sin(a) / wide_sin({a.r, (a.q + 1) & 3}));
-}
-
-constexpr double tanh(double x) {
-  if (x != x || x == 0) return x;
-  double const a = magnitude(x);
-  if (a > 20) return with_sign(1, x);
-  wide const y = 2 * static_cast<wide>(a);
-  int const n = static_cast<int>(nearest(y / ln2));
-  wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
-  return with_sign(narrow<double>(t / (t + 2)), x);
-}
-/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
-constexpr double sigmoid(double x) {
-  if (x != x) return x;
-  if (x < -746) return 0;
-  if (x > 50) return 1;
-  wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
-  return narrow<double>((x < 0 ? e : 1) / (1 + e));
-}
-/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
-constexpr double erf(double x) {
-  if (x != x || x == 0) return x;
-  double const a = magnitude(x);
-  if (a > 6) return with_sign(1, x);
-  wide const z = static_cast<wide>(a) * a;
-  wide term = a, sum = a;
-  for (int k = 1; term > sum * 1e-21L; ++k) sum += term *= 2 * z / (2 * k + 1);
-  return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
-}
-
-/// Remainder of the truncated quotient, exact.
-constexpr double fmod(double x, double y) {
-  if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
-  double r = magnitude(x);
-  double const d = magnitude(y);
-  if (d == infinity) return x;
-  while (r >= d) {
-    int k = split(r).k - split(d).k;
-    if (scale(d, k) > r) --k;
-    r = static_cast<double>(r - scale(d, k));
-  }
-  return with_sign(r, x);
-}
-
-constexpr bool is_integer(double x) { return constant::trunc(x) == x; }
-constexpr bool is_odd(double x) { return magnitude(x) < 0x1p53 && is_integer(x) && static_cast<long long>(x) % 2 != 0; }
-constexpr double pow(double x, double y) {
-  if (y == 0 || x == 1) return 1;
-  if (x != x || y != y) return nan;
-  double const a = magnitude(x), b = magnitude(y);
-  bool const flip = negative(x) && is_odd(y);
-  if (b == infinity) return a == 1 ? 1 : (a > 1) == (y > 0) ? infinity : 0;
-  if (a == 0 || a == infinity) {
-    double const r = (a == 0) == (y > 0) ? 0 : infinity;
-    return flip ? -r : r;
-  }
-  if (x < 0 && !is_integer(y)) return nan;
-  wide const t = y * wide_log(a);
-  wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
-  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
-    r = 1;
-    for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
-    if (y < 0) r = 1 / r;
-  }
-  double const v = t > 710 ? infinity : narrow<double>(r);
-  return flip ? -v : v;
-}
-
-} // namespace varve::kernel::constant
-
 // ---- varve/kernel/arithmetic.hpp
 #if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
 #pragma GCC diagnostic push
@@ -8148,7 +8172,7 @@ namespace detail {
 template <class X>
 constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
   if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);
-  else return static_cast<double>(numel(from)) / static_cast<double>(numel(to));
+  else return numel_per(from, to);
 }
 } // namespace detail
 
@@ -13335,7 +13359,7 @@ struct graph : graph_questions<graph> {
   list<int> edges;
   list<int> results;
   list<region> regions;
-  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers beyond 2^53 have no place here and are refused while tracing.
+  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place here and are refused while tracing.
   list<double> constants;
   graph_names names{};
 
@@ -13600,9 +13624,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in) {
       });
       at(n).push_back(c);
     } else if (nd.op->kind == op_kind::constant) {
-      T c = varve::full(dims{}, nd.value, nd.out.type);
-      if (!c.is_wrapped()) c.mark_number(); // like the plain number it was written as
-      at(n).push_back(c);
+      at(n).push_back(on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(nd.value)); })); // the plain number it was written as, in another trace as well
     } else if (nd.regions_count) {
       higher_order_operator* const hop = higher_order_operator::find(nd.op->name);
       if (!hop) throw missing_rule((std::string("varve: graph: there is no higher-order operator ") + nd.op->name).c_str());
@@ -13649,6 +13671,16 @@ inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::n
 inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
 
 namespace detail {
+/// A number as a graph holds it. Integers that no double is are refused: they would become others.
+template <class T>
+constexpr double held(T v) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    std::uint64_t n = v < 0 ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+    while (n > std::uint64_t{1} << 53 && n % 2 == 0) n /= 2;
+    if (n > std::uint64_t{1} << 53) refuse::argument_is_invalid("trace", "an integer constant beyond 2^53 cannot be traced; pass it as an argument");
+  }
+  return static_cast<double>(v);
+}
 /// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
 constexpr void take_constants(graph& into, graph const& from, node& n) {
   auto const first = static_cast<std::ptrdiff_t>(n.value);
@@ -13727,7 +13759,7 @@ public:
     n.op = &constant_handle;
     n.out = {type, sizes};
     n.value = static_cast<double>(constants_.size());
-    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(static_cast<double>(elements[e]));
+    for (index_t e = 0; e < numel(sizes); ++e) constants_.push_back(detail::held(elements[e]));
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
@@ -14014,7 +14046,7 @@ struct trace_layer : layer {
   tensor wrap(tensor const& v, int node) const { return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes()); }
   int node_of(tensor const& t) {
     if (t.is_wrapped() && t.layer() == id) return static_cast<int>(t.extra().item<std::int64_t>());
-    if (t.is_number()) return builder.constant(t.dtype(), t.item<double>());
+    if (t.is_number()) return builder.constant(t.dtype(), is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
     if (outer) return builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()});
     if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
     for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -14032,9 +14064,9 @@ struct trace_layer : layer {
       if (t.is_wrapped() && t.layer() == l->id) return t.inner();
     return t;
   }
-  /// Writes a higher-order operator with two functions: each is traced into a region of its own, on the real operands.
-  template <class = void>
-  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at = {}) {
+  /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real operands. `choose` makes one of the real results of both.
+  template <class Choose>
+  boxed_args record_branches(op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at, Choose const& choose) {
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
     std::vector<boxed_args> values;
@@ -14054,11 +14086,10 @@ struct trace_layer : layer {
     trace_into(on_true, 0);
     bool const one = functions.size() == 1;
     if (!one) trace_into(on_false, 1);
-    bool const first = one || static_cast<bool>(real(x[0]));
     int const node = builder.emit_functions(handle, at, ids.data(), static_cast<int>(ids.size()), on_true.builder, one ? nullptr : &on_false.builder);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
-      tensor const& v = values[first ? 0 : 1][k];
+      tensor const v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
       r.push_back(wrap(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
@@ -14996,7 +15027,7 @@ constexpr graph_builder* trace_of_all(X const&... x) {
 constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
 template <number T>
 constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
-  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, static_cast<double>(v), b};
+  return {nullptr, -1, {dtype_of_type<T>(), {}, true}, held(v), b};
 }
 /// The very bits: 0 and -0 differ.
 template <class T>
@@ -15008,13 +15039,10 @@ template <class T, index_t... D>
 constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   meta const m{dtype_of_type<T>(), ints<D...>::to_dims(), false};
   bool equal = true, counts = sizeof...(D) == 1;
-  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && same_element(a[k], static_cast<T>(k));
-  if (equal) return {nullptr, -1, m, static_cast<double>(a.size() ? a[0] : T(0)), b};
+  for (index_t k = 0; k < a.size() && (equal || counts); ++k) equal = equal && same_element(a[k], a[0]), counts = counts && static_cast<double>(a[k]) == static_cast<double>(k);
+  if (equal) return {nullptr, -1, m, held(a.size() ? a[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts) return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m, 0};
-  if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
-    for (index_t k = 0; k < a.size(); ++k)
-      if (a[k] > T(1) << 53 || a[k] < -(T(1) << 53)) refuse::argument_is_invalid("trace", "an integer beyond 2^53 in an array constant cannot be traced; pass the array as an argument");
   return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
@@ -15039,7 +15067,9 @@ struct backend<detail::traced_base> {
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
-    return {nullptr, -1, {static_cast<dtype>(to_dims(type)[0]), to_dims(sizes), false}, static_cast<double>(v)};
+    proxy r{nullptr, -1, {dtype_of_type<N>(), to_dims(sizes), false}, detail::held(v)};
+    become(r, static_cast<dtype>(to_dims(type)[0]));
+    return r;
   }
 
   /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
@@ -15063,7 +15093,7 @@ struct backend<detail::traced_base> {
       if (is_symbol(d)) refuse::argument_is_invalid("mean", "a symbolic size cannot be divided by while tracing; use fuse, or sum and pass the count");
     graph_builder* const b = detail::trace_of(like);
     if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
-    return detail::as_proxy(static_cast<double>(numel(from)) / static_cast<double>(numel(to)), b);
+    return detail::as_proxy(numel_per(from, to), b);
   }
 
   /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A constant becomes a node first.
@@ -15091,11 +15121,16 @@ struct backend<detail::traced_base> {
     }
     if (!(broadcast(x.info.sizes, result.sizes) == x.info.sizes)) refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
     for (int k = 1; k < count; ++k)
-      if (!in[k].builder) in[k].info.type = result.type;
+      if (!in[k].builder) become(in[k], result.type);
     (void)emit<Tag>({}, in, count);
   }
 
 private:
+  /// Changes the dtype of a constant. One of float32 keeps the digits it was written with until it is computed with.
+  static constexpr void become(proxy& constant, dtype type) {
+    if (type != dtype::float32) constant.splat = kernel::converted(type, constant.splat, constant.info.type);
+    constant.info.type = type;
+  }
   static constexpr bool is_sampled(graph_builder const& b, dims const& from, dims const& to) {
     return b.least_sample() > 0 && numel(to) > 0 && numel(from) / numel(to) >= b.least_sample();
   }
@@ -15133,7 +15168,7 @@ private:
         dtype const want = k < R::conditions ? dtype::bool_ : t;
         if (in[k].info.type == want) continue;
         if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
-        else in[k].info.type = want;
+        else become(in[k], want);
       }
     }
     graph_builder *any = nullptr, *home = nullptr;
@@ -15143,11 +15178,11 @@ private:
     }
     if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
       if (graph_builder* const b = !any && home ? &home->current() : nullptr; b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
-        in[0].info = {out.type, out.sizes};
+        become(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
         return emit<mul_t>(no_attributes, both, 2);
       }
-    if (!any && foldable<R>) {
+    if (!any && foldable<R> && (!home || folds<Tag>(in, count))) {
       proxy r = fold<R>(in, count, out);
       r.home = home;
       return r;
@@ -15162,19 +15197,29 @@ private:
   /// Operators whose result on constants is a constant.
   template <class R>
   static constexpr bool foldable = R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert || (R::kind == op_kind::reduction && requires { requires R::sums; });
+  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such constants are computed at run time.
+  template <class Tag>
+  static constexpr bool folds(proxy const* in, int count) {
+    bool r = true;
+    for (int k = 0; k < count && rules<Tag>::kind == op_kind::pointwise; ++k) r = r && in[k].splat > -1e150 && in[k].splat < 1e150;
+    if constexpr (std::is_same_v<Tag, div_t> || std::is_same_v<Tag, reciprocal_t>) r = r && (in[count - 1].splat > 1e-150 || in[count - 1].splat < -1e-150);
+    return r;
+  }
   template <class R>
   static constexpr proxy fold(proxy const* in, [[maybe_unused]] int count, meta const& out) {
     double v = in[0].splat;
     if constexpr (R::kind == op_kind::pointwise) {
       double a[R::arity + 1]{};
-      for (int k = 0; k < count; ++k) a[k] = in[k].splat;
+      for (int k = 0; k < count; ++k) a[k] = kernel::converted(in[k].info.type, in[k].splat);
       v = detail::lane<double>::run<R, double>(a);
     } else if constexpr (R::kind == op_kind::reduction) {
       for (index_t d : in[0].info.sizes)
         if (is_symbol(d)) refuse::argument_is_invalid("trace", "a constant is summed over a symbolic size; pass the count as an argument");
-      v = numel(out.sizes) ? v * static_cast<double>(numel(in[0].info.sizes)) / static_cast<double>(numel(out.sizes)) : 0;
+      index_t const all = numel(in[0].info.sizes);
+      v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes)) : 0; // a sum begins with 0: it is no -0
     }
-    return {nullptr, -1, out, out.type == dtype::bool_ ? v != 0 : is_floating(out.type) ? v : static_cast<double>(static_cast<index_t>(v))};
+    if constexpr (R::kind != op_kind::view) v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);
+    return {nullptr, -1, out, v};
   }
 };
 
@@ -15678,6 +15723,12 @@ namespace detail {
 template <class = void>
 higher_order_operator& cond_operator();
 
+/// Has a predicate one value for all transforms? Then the branch can run as C++ would run it.
+inline bool is_decided(tensor const& p) {
+  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
+  return p.has_data();
+}
+
 /// A call with its functions; calling it lowers from the layer `self`.
 struct boxed_cond : boxed_forms {
   using tag = cond_t;
@@ -15715,7 +15766,16 @@ public:
 
 private:
   struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const { return static_cast<trace_layer*>(l.object)->record_branches(&hop_handle<cond_t>, x, c.functions); }
+    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      return around.record_branches(&hop_handle<cond_t>, x, c.functions, {}, [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+        require_alike(on_true, on_false);
+        if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+        lowered const off; // a predicate that a transform below the trace maps
+        temporarily_popped const further(around.hidden);
+        return where(p, on_true, on_false);
+      });
+    }
   };
   template <class R>
   void shared(char const* kind, R r) {
@@ -15733,11 +15793,7 @@ higher_order_operator& cond_operator() {
   return *op;
 }
 
-/// Does anything watch the call but transforms for whom the predicate has one value? Then the branch can run as C++ would run it.
-inline bool is_decided(tensor const& p) {
-  if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
-  return p.has_data();
-}
+/// Does anything watch the call but transforms?
 inline bool only_transforms_watch() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (std::strcmp(l->kind, "trace") == 0) return false;
@@ -16779,7 +16835,7 @@ private:
   struct trace_rule {
     boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
       auto& around = *static_cast<trace_layer*>(l.object);
-      auto const write = [&] { return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at); };
+      auto const write = [&] { return around.record_branches(&hop_handle<wrap_activation_checkpoint_t>, x, c.functions, c.at, [](auto const&, auto const& only, auto const&) { return only; }); };
       if (!c.at[0][0]) return write();
       generator_guard const same(generator_of(x[0]));
       return write();
@@ -17686,8 +17742,11 @@ struct step {
   int slot;
   int node;   // of the graph
   bool apart; // its kernel is called, not inlined
+  bool wraps; // its result is brought back to what `type` holds
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false};
+/// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
+constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
 /// What a loop body leaves behind.
 enum class sink_kind : unsigned char { store, sum, greatest, least };
@@ -19680,7 +19739,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul; };
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul && !is_narrow(nodes[all[i].node].out.type); };
   auto sums_products = [&](instance const& in) { // then it is a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
@@ -19796,6 +19855,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         break;
       }
     }
+    s.wraps = s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::neg && is_narrow(s.type);
     if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
@@ -20164,6 +20224,8 @@ private:
     region const& r = g.regions[nd.regions_first];
     bool const loop = what[n] == known::scan;
     int const first = loop ? 0 : 1;
+    if (loop && nd.at[1][0] == 0 && (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
+      refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a bound there is no place for it; give the loop one: while_loop<100>(...)");
     stage s = blank_stage;
     s.kind = loop ? stage_kind::scan : stage_kind::branch;
     s.number = static_cast<int>(p.calls.size());
@@ -21239,11 +21301,12 @@ VARVE_INLINE V converted(V const& x) {
   } else if constexpr (To == dtype::bool_) {
     if constexpr (kernel::is_batch<V>) return kernel::from_mask<E>(kernel::differ<E>(x, V(E(0))));
     else return x != 0 ? E(1) : E(0);
-  } else if constexpr (kernel::is_batch<V>) {
-    if constexpr (To == dtype::float64) return x;
-    else return kernel::lanewise<E>([](E e) { return static_cast<E>(narrow<type_of<To>>(e)); }, x);
+  } else if constexpr (kernel::is_batch<V> && To == dtype::float64) {
+    return x;
   } else {
-    return static_cast<E>(narrow<type_of<To>>(x));
+    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : narrow<type_of<To>>(e)); }; // integers wrap around
+    if constexpr (kernel::is_batch<V>) return kernel::lanewise<E>(element, x);
+    else return element(x);
   }
 }
 } // namespace detail
@@ -21389,6 +21452,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
+  if constexpr (s.wraps) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
 }
 
 } // namespace varve::loop
@@ -23456,7 +23520,6 @@ struct folder {
       if (k == known::expand && nd.at.count == 1) expand = nd.op;
     }
   }
-  static constexpr double round_to(dtype t, double x) { return t == dtype::float32 ? static_cast<double>(static_cast<float>(x)) : x; }
   constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
   constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
   constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
@@ -23519,6 +23582,13 @@ struct folder {
     for (int k = 0; k < 2; ++k)
       if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
     return {n, 1};
+  }
+  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one of rank 0 counts less.
+  constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
+    int const first = nd.count == 3; // a condition has none
+    for (int q = first; q < nd.count && e >= first; ++q)
+      if (at(in[q]).out.type != at(in[e]).out.type) return true;
+    return false;
   }
   /// Whether a permutation exchanges the last two axes.
   static constexpr bool swaps(dims const& p) {
@@ -23583,7 +23653,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     }
     if (k <= known::convert) {
       if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = round_to(nd.out.type, y);
+      else if (is_floating(nd.out.type)) y = kernel::converted(nd.out.type, y);
       else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
       else y = static_cast<double>(static_cast<index_t>(y));
     }
@@ -23612,17 +23682,17 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
     double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
     auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
     if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
-    if (k == known::add) return splatted(nd.out, round_to(nd.out.type, x + y));
-    if (k == known::sub) return splatted(nd.out, round_to(nd.out.type, x - y));
-    if (k == known::mul) return splatted(nd.out, round_to(nd.out.type, x * y));
-    if (k == known::div) return splatted(nd.out, round_to(nd.out.type, x / y));
+    if (k == known::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
+    if (k == known::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
+    if (k == known::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
+    if (k == known::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
     if (k == known::neg) return splatted(nd.out, -x);
   }
   if (k == known::cheap && nd.count <= 3) { // comparisons and such
     double x[4]{};
     bool all = true;
     for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
-    if (double const y = all ? nd.op->lane_f64(x) : 0; all) return splatted(nd.out, round_to(nd.out.type, y));
+    if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15))) return splatted(nd.out, kernel::converted(nd.out.type, y));
   }
   if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
   if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
@@ -23722,13 +23792,14 @@ constexpr int folder::visit(int n) {
       int& o = in[static_cast<std::size_t>(e)];
       if (kind(o) != known::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
+      if (shape.n == 0 && raises_dtype(nd, in.data(), e)) continue;
       for (int q = 0; q < nd.count; ++q)
         if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
       if (shape == nd.out.sizes) o = input(o, 0);
     }
   } else if (k == known::convert) {
     if (at(in[0]).out.type == nd.out.type) return in[0];
-    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, round_to(nd.out.type, value[static_cast<std::size_t>(in[0])]));
+    if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= known::reshape && k <= known::slice) {
     same = view(nd, k, in.data());
   } else if (k == known::mm) { // a transposed operand is read transposed
@@ -28025,7 +28096,7 @@ struct relaxer : folder {
   }
   constexpr int number(meta const& m, double x) {
     node c;
-    c.op = &constant_handle, c.out = {m.type, {}}, c.value = round_to(m.type, x);
+    c.op = &constant_handle, c.out = {m.type, {}}, c.value = kernel::converted(m.type, x);
     return add(c, nullptr, known::constant);
   }
   /// `by` times a new node that has the shape of `nd`; `deep`: through so many sums with numbers.
@@ -28049,7 +28120,7 @@ struct relaxer : folder {
 
   constexpr int known_value(node const& nd, fingerprint const& f) {
     if (f.is_zero()) return splatted(nd.out, 0);
-    if (f.is_number()) return splatted(nd.out, round_to(nd.out.type, f.scale));
+    if (f.is_number()) return splatted(nd.out, kernel::converted(nd.out.type, f.scale));
     std::size_t const s = slot(f.value, nd.out);
     if (table[s] < 0) return -1;
     entry const& e = seen[static_cast<std::size_t>(table[s])];
@@ -28570,7 +28641,7 @@ namespace detail {
 
 /// A number as short as it can be read back.
 VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15) return std::to_string(static_cast<long long>(x));
+  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15 && !(x == 0 && __builtin_signbit(x))) return std::to_string(static_cast<long long>(x));
   char text[40];
   for (int digits = 6; digits <= 17; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, x);
@@ -28825,11 +28896,12 @@ struct verdict {
   constexpr explicit operator bool() const { return what == flaw::fine; }
 };
 
-/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first, constants have elements.
+/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit, every operator's own shape rule agrees with the recorded meta, placeholders come first and are arguments that there are, constants have elements.
 /// `static_assert(verify(g))` is an ordinary test.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
+  list<char> number(g.sizes.nodes, 0); // plain numbers and what is computed of them alone, which raise no dtype
   for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
     region const& r = *at;
     if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 || r.result_first + r.result_count > static_cast<int>(g.sizes.results))
@@ -28839,15 +28911,20 @@ constexpr verdict verify(graph_view g) {
       if (!nd.op) return {flaw::operator_missing, n};
       bool const input = n < r.node_first + r.inputs;
       if (input != (nd.op->kind == op_kind::placeholder)) return {flaw::placeholder_after_operation, n};
+      if (input && !(nd.value >= 0 && nd.value < r.inputs)) return {flaw::operand_out_of_range, n};
       if (nd.op->arity >= 0 && nd.op->kind != op_kind::hop && nd.count != nd.op->arity) return {flaw::operand_count, n};
       if (nd.first < 0 || nd.count < 0 || nd.first + nd.count > static_cast<int>(g.sizes.edges)) return {flaw::operand_out_of_range, n};
       in.clear();
+      bool numbers = nd.op->kind == op_kind::constant ? nd.out.sizes.n == 0 : nd.op->kind == op_kind::pointwise;
       for (int k = 0; k < nd.count; ++k) {
         int const o = g.operand(nd, k);
         if (o < 0 || o >= n) return {flaw::operand_out_of_range, n};
         if (o < r.node_first) return {flaw::operand_of_another_region, n};
         in.push_back(g.nodes[o].out);
+        in.back().number = number[o] != 0;
+        numbers = numbers && number[o];
       }
+      number[n] = numbers;
       if (nd.regions_count < 0 || nd.regions_first + nd.regions_count > static_cast<int>(g.sizes.regions)) return {flaw::region_out_of_range, n};
       if (is_array_constant(nd) && !(nd.value >= 0 && nd.value + static_cast<double>(numel(nd.out.sizes)) <= static_cast<double>(g.sizes.constants))) return {flaw::constant_out_of_range, n};
       op_kind const k = nd.op->kind;

@@ -185,6 +185,13 @@ TEST_CASE("constants: what a trace computes of constants has the value that thei
   computes_alike([](auto x) { return as_int(filled(x, 2)) + as_int(x); }, array<bool, 2>{true, false});
   computes_alike([](auto x) { return filled(x, 2.7) * 2 + x; }, array<int, 2>{1, 2});
 }
+TEST_CASE("fuse: bytes wrap around on the way", "[fuse][dtype]") {
+  array<std::uint8_t, 3> const u{200, 150, 3};
+  computes_alike([](auto x) { return (x + x) < 100; }, u);
+  computes_alike([](auto x) { return vv::maximum(x * x, x); }, u);
+  computes_alike([](auto x) { return as_double(-x) * as_double(vv::square(x)); }, u);
+  computes_alike([](auto x) { return vv::sum(x * x) + vv::sum(as_double(x - 201)) + as_double(x); }, u);
+}
 TEST_CASE("constants: a sum of zeros of a trace is no negative zero", "[fuse][constant]") {
   computes_alike([](auto x) { return x / vv::sum(filled(x, -0.0)); }, array<double, 2>{1, 2});
   computes_alike([](auto x) { return (vv::sum(x, vv::axis<1>) + 1.0) / vv::sum(filled(x, -1.0), vv::axis<1>); }, array<double, 2, 0>{});
