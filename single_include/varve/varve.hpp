@@ -1983,9 +1983,13 @@ bool is_at_work(std::uint64_t layer);
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
+[[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
+  throw value_error((std::string("varve: ") + what + ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived").c_str());
+}
 } // namespace detail
 
-/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
+/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent":
+/// `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it (`value_error`).
 /// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
 class tensor {
 public:
@@ -2151,6 +2155,7 @@ public:
   detail::tensor_block const* id() const noexcept { return block_; }
 
 private:
+  dims const& unusual_sizes() const; // of a subclass, or of none
   static dims const& check_count(std::size_t n, dims const& sizes) {
     if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
     return sizes;
@@ -2283,8 +2288,7 @@ struct wrapping {
   wrapping(wrapping const&) = delete;
   wrapping& operator=(wrapping const&) = delete;
   ~wrapping() {
-    if (state) [[unlikely]]
-      delete state;
+    if (state) [[unlikely]] delete state;
   }
 };
 struct alignas(64) tensor_block {
@@ -2336,8 +2340,7 @@ VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::seen) {
     b->seen.~wrapping();
-    if (!b->store && !b->counter) [[likely]]
-      return give_block(b);
+    if (!b->store && !b->counter) [[likely]] return give_block(b);
   }
   if (b->kind == payload::subclass) drop_object(b->object);
   // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
@@ -2349,8 +2352,7 @@ VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
     give_block(b);
   }
   if (s && s != inside) drop_storage(s);
-  if (c && c != inside) [[unlikely]]
-    drop_storage(c);
+  if (c && c != inside) [[unlikely]] drop_storage(c);
 }
 VARVE_NOINLINE inline void end_block(tensor_block* b) {
   if (b->history) drop_node(b->history.release());
@@ -2389,8 +2391,7 @@ VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::siz
 VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) { return detail::provide_block(), empty(sizes, type); }
 /// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
-  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
-    return empty_of_new_block(sizes, type);
+  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]] return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
@@ -2407,11 +2408,18 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   }
   return allocated(b, bytes);
 }
-inline varve::dtype tensor::dtype() const { return block_->type; }
+inline varve::dtype tensor::dtype() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("dtype");
+  return block_->type;
+}
 VARVE_INLINE dims const& tensor::sizes() const {
-  if (block_->custom) [[unlikely]]
-    if (dims const* d = block_->object->sizes()) return *d;
+  if (!block_ || block_->custom) [[unlikely]] return unusual_sizes();
   return block_->sizes;
+}
+VARVE_COLD inline dims const& tensor::unusual_sizes() const {
+  if (!block_) detail::refuse_undefined("sizes");
+  dims const* const own = block_->object->sizes();
+  return own ? *own : block_->sizes;
 }
 inline dims const& tensor::strides() const {
   if (is_wrapped() && dim() == inner().dim()) return inner().strides();
@@ -2423,14 +2431,13 @@ inline bool tensor::is_contiguous() const { return block_->contiguous; }
 inline bool tensor::is_number() const { return block_->number; }
 inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
-inline bool tensor::is_wrapped() const noexcept { return block_->kind == detail::payload::seen; }
+inline bool tensor::is_wrapped() const noexcept { return block_ && block_->kind == detail::payload::seen; }
 inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
-  if (block_->kind != detail::payload::memory) [[unlikely]]
-    return raw_inside(item);
+  if (block_->kind != detail::payload::memory) [[unlikely]] return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
 /// What a transform that has ended left is read through (FS-10).
@@ -2442,7 +2449,7 @@ VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
 T* tensor::data() const {
-  if (dtype_of_type<T>() != block_->type)
+  if (dtype_of_type<T>() != dtype())
     throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
   return static_cast<T*>(raw());
 }
@@ -2477,8 +2484,7 @@ T tensor::item() const {
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
-    throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+  if (is_wrapped() && !state() && !(sizes() == inner().sizes())) throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
@@ -5391,6 +5397,7 @@ private:
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
+    if (!(x.defined() && ...)) [[unlikely]] detail::refuse_undefined(tag::op_name);
     unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
     bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
     if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]
@@ -11261,6 +11268,7 @@ inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.tr
 
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
+  if (!defined()) detail::refuse_undefined("requires_grad_");
   if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");
@@ -29801,6 +29809,8 @@ struct boxed_scan {
   template <class P>
   P run(P const& x) const {
     using T = std::remove_cvref_t<decltype(x[0])>;
+    for (auto const& t : x)
+      if (!t.defined()) refuse_undefined(op->name());
     P now = part(x, 0, carried);
     index_t const steps = counted ? x[carried + scanned].template item<index_t>() : length;
     std::vector<P> all;

@@ -123,3 +123,36 @@ TEST_CASE("exceptions: every refusal leaves operands and stacks as they were", "
   CHECK(elements(x) == std::vector<double>{1, 2, 3, 4, 5, 6});
   CHECK(x.version() + y.version() + flags.version() == 0);
 }
+
+TEST_CASE("exceptions: undefined tensors are refused by whatever asks something of them", "[dispatch][exception]") {
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3}), none;
+  auto const refused = [](auto const& f, std::string const& who) {
+    CHECK_THROWS_AS(f(), vv::value_error);
+    CHECK_THROWS_WITH(f(), ContainsText("varve: " + who + ": the tensor is undefined; ask defined() first"));
+  };
+  refused([&] { (void)(x + none); }, "add");
+  refused([&] { (void)(none * 2.0); }, "mul");
+  refused([&] { (void)vv::exp(none); }, "exp");
+  refused([&] { (void)vv::where(none, x, x); }, "where");
+  refused([&] { (void)vv::mm(x, none); }, "mm");
+  refused([&] { (void)vv::matmul(x, none); }, "sizes");
+  refused([&] { (void)vv::sum(none); }, "sizes");
+  refused([&] { (void)vv::softmax(none, 0); }, "sizes");
+  refused([&] { vv::add_(none, x); }, "add_");
+  refused([&] { vv::add_(x, none); }, "add_");
+  refused([&] { (void)vv::cat(std::vector{x, none}); }, "dtype");
+  refused([&] { (void)vv::stack(std::vector{x, none}); }, "sizes");
+  refused([&] { (void)vv::to(none, dtype::int32); }, "dtype");
+  refused([&] { (void)none.dtype(); }, "dtype");
+  refused([&] { (void)none.sizes(); }, "sizes");
+  refused([&] { (void)none.data<float>(); }, "dtype");
+  refused([&] { (void)none.item<float>(); }, "sizes");
+  refused([&] { (void)static_cast<bool>(none); }, "sizes");
+  refused([&] { none.requires_grad_(); }, "requires_grad_");
+  refused([&] { (void)none.detach(); }, "detach");
+  refused([&] { (void)vv::grad([](auto const& v) { return vv::sum(v * v); })(none); }, "dtype");
+  refused([&] { (void)vv::vmap([](auto const& v) { return v * v; })(none); }, "sizes");
+  refused([&] { (void)vv::cond(none, [](auto const& v) { return v; }, [](auto const& v) { return v * 2; }, x); }, "sizes");
+  refused([&] { (void)vv::scan([](auto const& c, auto const& v) { return std::pair{c + v, c}; }, none, x); }, "scan");
+  CHECK(vv::sum(x + x).item<double>() == 42);
+}

@@ -87,6 +87,7 @@ inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.tr
 
 template <class T>
 tensor const& tensor::requires_grad_(T on) const {
+  if (!defined()) detail::refuse_undefined("requires_grad_");
   if (detail::is_left_over(*this)) return detail::outside(*this).requires_grad_(on), *this;
   detail::refuse_inside_transform("requires_grad_", *this);
   if (inside_transform()) throw transform_error("varve: requires_grad_ was called inside of a transform; transforms differentiate by grad, vjp and jvp");

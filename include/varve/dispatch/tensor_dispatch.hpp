@@ -202,6 +202,7 @@ private:
   template <class Op, class... X>
   static tensor enter(Op const& op, X const&... x) {
     using tag = typename Op::tag;
+    if (!(x.defined() && ...)) [[unlikely]] detail::refuse_undefined(tag::op_name);
     unsigned const seen = (x.keys().bits | ... | 0u) & detail::watched;
     bool const built_in = !detail::registered<tag>.load(std::memory_order_relaxed);
     if (this_thread_state.quiet() && !(seen & ~unsigned{dispatch_key_set::history_bit}) && built_in) [[likely]]

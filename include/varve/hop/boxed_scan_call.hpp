@@ -144,6 +144,8 @@ struct boxed_scan {
   template <class P>
   P run(P const& x) const {
     using T = std::remove_cvref_t<decltype(x[0])>;
+    for (auto const& t : x)
+      if (!t.defined()) refuse_undefined(op->name());
     P now = part(x, 0, carried);
     index_t const steps = counted ? x[carried + scanned].template item<index_t>() : length;
     std::vector<P> all;

@@ -31,9 +31,13 @@ bool is_at_work(std::uint64_t layer);
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
   throw transform_error("varve: data of a meta tensor was asked for, which has a shape and a dtype only");
 }
+[[noreturn]] VARVE_COLD inline void refuse_undefined(char const* what) {
+  throw value_error((std::string("varve: ") + what + ": the tensor is undefined; ask defined() first, as of a gradient that may not have arrived").c_str());
+}
 } // namespace detail
 
-/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent".
+/// The dynamic value: a reference-counted handle to strided memory with run-time dtype and shape. Copies share the data; a null handle is "absent":
+/// `defined()` tells, and operators, shape, dtype, `data` and `item` refuse it (`value_error`).
 /// Operators on tensors consult the calling thread's stack of transforms and modes. One allocation for small tensors, from a per-thread list.
 class tensor {
 public:
@@ -199,6 +203,7 @@ public:
   detail::tensor_block const* id() const noexcept { return block_; }
 
 private:
+  dims const& unusual_sizes() const; // of a subclass, or of none
   static dims const& check_count(std::size_t n, dims const& sizes) {
     if (static_cast<index_t>(n) != varve::numel(sizes)) refuse::shapes_do_not_match("tensor", dims{static_cast<index_t>(n)}, sizes);
     return sizes;

@@ -21,8 +21,7 @@ struct wrapping {
   wrapping(wrapping const&) = delete;
   wrapping& operator=(wrapping const&) = delete;
   ~wrapping() {
-    if (state) [[unlikely]]
-      delete state;
+    if (state) [[unlikely]] delete state;
   }
 };
 struct alignas(64) tensor_block {
@@ -74,8 +73,7 @@ VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
   if (b->base.defined()) b->base = tensor();
   if (b->kind == payload::seen) {
     b->seen.~wrapping();
-    if (!b->store && !b->counter) [[likely]]
-      return give_block(b);
+    if (!b->store && !b->counter) [[likely]] return give_block(b);
   }
   if (b->kind == payload::subclass) drop_object(b->object);
   // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share gives the block back.
@@ -87,8 +85,7 @@ VARVE_NOINLINE inline void end_unusual_block(tensor_block* b) {
     give_block(b);
   }
   if (s && s != inside) drop_storage(s);
-  if (c && c != inside) [[unlikely]]
-    drop_storage(c);
+  if (c && c != inside) [[unlikely]] drop_storage(c);
 }
 VARVE_NOINLINE inline void end_block(tensor_block* b) {
   if (b->history) drop_node(b->history.release());
@@ -127,8 +124,7 @@ VARVE_NOINLINE inline tensor tensor::allocated(detail::tensor_block* b, std::siz
 VARVE_NOINLINE inline tensor tensor::empty_of_new_block(dims const& sizes, varve::dtype type) { return detail::provide_block(), empty(sizes, type); }
 /// What is seldom needed is left to others as the last thing, so that this has no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
-  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
-    return empty_of_new_block(sizes, type);
+  if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]] return empty_of_new_block(sizes, type);
   auto* b = make(sizes, type);
   index_t step = 1, count = 1;
   b->strides.n = sizes.n;
@@ -145,11 +141,18 @@ inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   }
   return allocated(b, bytes);
 }
-inline varve::dtype tensor::dtype() const { return block_->type; }
+inline varve::dtype tensor::dtype() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("dtype");
+  return block_->type;
+}
 VARVE_INLINE dims const& tensor::sizes() const {
-  if (block_->custom) [[unlikely]]
-    if (dims const* d = block_->object->sizes()) return *d;
+  if (!block_ || block_->custom) [[unlikely]] return unusual_sizes();
   return block_->sizes;
+}
+VARVE_COLD inline dims const& tensor::unusual_sizes() const {
+  if (!block_) detail::refuse_undefined("sizes");
+  dims const* const own = block_->object->sizes();
+  return own ? *own : block_->sizes;
 }
 inline dims const& tensor::strides() const {
   if (is_wrapped() && dim() == inner().dim()) return inner().strides();
@@ -161,14 +164,13 @@ inline bool tensor::is_contiguous() const { return block_->contiguous; }
 inline bool tensor::is_number() const { return block_->number; }
 inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
-inline bool tensor::is_wrapped() const noexcept { return block_->kind == detail::payload::seen; }
+inline bool tensor::is_wrapped() const noexcept { return block_ && block_->kind == detail::payload::seen; }
 inline std::uint64_t tensor::layer() const { return is_wrapped() ? block_->seen.layer : 0; }
 inline int tensor::level() const { return is_wrapped() ? block_->seen.level : 0; }
 inline tensor const& tensor::inner() const { return block_->seen.value; }
 inline tensor const& tensor::extra() const { return block_->seen.extra; }
 VARVE_INLINE void* tensor::raw(index_t item) const {
-  if (block_->kind != detail::payload::memory) [[unlikely]]
-    return raw_inside(item);
+  if (block_->kind != detail::payload::memory) [[unlikely]] return raw_inside(item);
   return static_cast<unsigned char*>(block_->store->data) + block_->offset * item;
 }
 /// What a transform that has ended left is read through (FS-10).
@@ -180,7 +182,7 @@ VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
 inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
 template <class T>
 T* tensor::data() const {
-  if (dtype_of_type<T>() != block_->type)
+  if (dtype_of_type<T>() != dtype())
     throw dtype_error((std::string("varve: data: the tensor holds ") + name(block_->type) + ", not " + name(dtype_of_type<T>())).c_str());
   return static_cast<T*>(raw());
 }
@@ -215,8 +217,7 @@ T tensor::item() const {
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
-  if (is_wrapped() && !state() && !(sizes() == inner().sizes()))
-    throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
+  if (is_wrapped() && !state() && !(sizes() == inner().sizes())) throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
   return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
