@@ -23,7 +23,7 @@ struct sample {
 inline tensor counting(dims const& sizes, dtype type = dtype::float32, double step = 0.25, double start = -3) {
   tensor t = tensor::empty(sizes, type);
   vv::on_dtype(type, "test", [&]<class T>() {
-    for (index_t k = 0; k < t.numel(); ++k) static_cast<T*>(t.raw())[k] = static_cast<T>(start + step * static_cast<double>(k % 97));
+    for (index_t k = 0; k < t.numel(); ++k) static_cast<T*>(t.raw())[k] = vv::kernel::cast<T>(start + step * static_cast<double>(k % 97)); // also what does not fit
   });
   return t;
 }
