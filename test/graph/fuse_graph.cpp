@@ -17,7 +17,7 @@ using sample::apart, sample::element, sample::noting;
 namespace {
 template <class X>
 void put(tensor const& t, index_t k, X x) {
-  vv::on_dtype(t.dtype(), "test", [&]<class T>() { static_cast<T*>(t.raw())[k] = static_cast<T>(x); });
+  vv::on_dtype(t.dtype(), "test", [&]<class T>() { static_cast<T*>(t.raw())[k] = vv::kernel::cast<T>(x); });
 }
 tensor counting(dims const& sizes, dtype type = dtype::float32, double step = 0.25, double start = -3) {
   tensor t = tensor::empty(sizes, type);
