@@ -7,6 +7,7 @@
 #include "functions.hpp"
 #include "functions_even.hpp"
 #include "hessian.hpp"
+#include "integers.hpp"
 #include "layers.hpp"
 #include "layers_double.hpp"
 #include "mixed.hpp"
@@ -86,6 +87,7 @@ TEST_CASE("emit: integers, booleans and mixtures", "[emit]") { CHECK(difference(
 TEST_CASE("emit: narrow integers and booleans wrap around, and are summed as int64", "[emit]") {
   CHECK(difference(narrow::run, "narrow") == 0);
   CHECK(difference(narrow_wide::run, "narrow_wide") == 0);
+  CHECK(difference(integers::run, "integers") == 0);
 }
 TEST_CASE("emit: reductions", "[emit]") {
   CHECK(difference(reductions::run, "reductions") <= 40 * ulp);

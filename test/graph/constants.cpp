@@ -270,6 +270,12 @@ TEST_CASE("fuse: results between operators are elements of their dtype", "[fuse]
   computed_alike<std::uint8_t>(sums, vv::to(x, dtype::uint8));
   computed_alike<std::int32_t>(sums, vv::to(x * 400000, dtype::int32));
   computed_alike<std::int32_t>([](auto y) { return results(vv::neg(y) > 0, (y - 5) > 0, vv::sum(vv::neg(y), vv::axis<0>)); }, vv::full({3}, std::numeric_limits<int>::min(), dtype::int32));
+  auto const powers = [](auto y) {
+    auto const s = vv::square(y);
+    return results(s, vv::to(s, vv::type<double>), vv::to(vv::abs(y), vv::type<double>), vv::to(vv::pow(vv::maximum(vv::minimum(y, 50000), -50000), 2), vv::type<double>), (s + y) < y, vv::dot(s, y), vv::to(y * y * y, vv::type<double>) * 1.0f);
+  };
+  for (int const y : {std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), 50000, -65537, 0}) computed_alike<std::int32_t>(powers, vv::full({3}, y, dtype::int32) + vv::to(vv::arange(3), dtype::int32));
+  computed_alike<std::uint8_t>(powers, vv::to(x + 70, dtype::uint8));
   auto const whole = [](auto y) {
     auto const i = vv::to(y, vv::type<int>);
     return results(i, vv::to(y, vv::type<std::uint8_t>), vv::to(y, vv::type<std::int64_t>), i < 5, vv::to(i, vv::type<double>) * 0.5, vv::amax(i));

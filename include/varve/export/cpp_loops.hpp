@@ -149,6 +149,7 @@ private:
       refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name + " has no kernel in varve/kernel that emitted code could call; write it in other operators").c_str());
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
+    if (s.kind == loop::step_kind::mul) return "kernel::wrapped_product<" + std::string(type_text(s.type)) + ">(" + value(s.in[0]) + ", " + value(s.in[s.count - 1]) + ")";
     return s.type == dtype::bool_ ? "kernel::ne(" + y + ", " + V + "(0))" : "kernel::wrapped<" + std::string(type_text(s.type)) + ">(" + y + ")";
   }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {

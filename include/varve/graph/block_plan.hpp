@@ -166,11 +166,11 @@ private:
     dtype in[4]{};
     for (int k = 0; k < s.count && k < 4; ++k) in[k] = type(operand(s, k));
     block_operation const o = kernels.operation(s, in);
-    block_step out{block_step::kind::call, o.gives, false, o.kernel, -1, -1, s.count, {}, 0};
+    block_step out{block_step::kind::call, o.gives, false, o.kernel, value(o.gives), -1, s.count, {}, 0};
     for (int k = 0; k < s.count && k < 4; ++k) out.in[k] = converted(operand(s, k), o.computes);
-    out.out = value(o.gives);
     steps.push_back(out);
-    return Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_) ? out.out : converted(out.out, s.type);
+    if (Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_)) return out.out;
+    return converted(is_narrow(s.type) ? converted(out.out, dtype::int64) : out.out, s.type); // integers wrap around
   }
   constexpr int computed(step const& s) {
     auto chain = [&](block_op op) {
@@ -201,7 +201,7 @@ private:
     }
     case step_kind::fma:
     case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
-    default: return operation(s); // op, add, sub, mul, div
+    default: return s.kind == step_kind::mul && s.count == 1 ? combined(block_op::mul, s.type, operand(s, 0), operand(s, 0)) : operation(s); // `square` of integers; op, add, sub, mul, div
     }
   }
   constexpr void leave(sink const& s) {

@@ -4,7 +4,6 @@
 #include <varve/graph/lanes.hpp>
 #include <varve/graph/sized_program.hpp>
 #include <varve/graph/transpose.hpp>
-#include <varve/kernel/convert.hpp>
 
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
@@ -105,7 +104,7 @@ VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
 template <dtype D>
 VARVE_INLINE double rounded(double x) {
   if constexpr (D == dtype::float64) return x;
-  else return static_cast<double>(narrow<type_of<D>>(x));
+  else return static_cast<double>(kernel::wrapped<type_of<D>>(x));
 }
 template <dtype To, dtype From, class V>
 VARVE_INLINE V converted(V const& x) {
@@ -118,7 +117,7 @@ VARVE_INLINE V converted(V const& x) {
   } else if constexpr (kernel::is_batch<V> && To == dtype::float64) {
     return x;
   } else {
-    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : narrow<type_of<To>>(e)); }; // integers wrap around
+    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : kernel::wrapped<type_of<To>>(e)); }; // integers wrap around
     if constexpr (kernel::is_batch<V>) return kernel::lanewise<E>(element, x);
     else return element(x);
   }
@@ -220,6 +219,8 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
   if constexpr (s.kind == step_kind::none) {
+  } else if constexpr (s.kind == step_kind::mul && s.wraps) {
+    now[Slot] = kernel::wrapped_product<type_of<s.type>>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[s.count - 1])); // `square` has one operand
   } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
     now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
   } else if constexpr (s.kind == step_kind::fma) {
@@ -266,7 +267,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+  if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
 }
 
 } // namespace varve::loop

@@ -19,7 +19,7 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
     if (k == known::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
     if (k == known::neg) return splatted(nd.out, -x);
   }
-  if (k == known::cheap && nd.count <= 3) { // comparisons and such
+  if (k >= known::abs && k <= known::cheap && nd.count <= 3) { // comparisons and such
     double x[4]{};
     bool all = true;
     for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;

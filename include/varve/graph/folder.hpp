@@ -126,7 +126,7 @@ struct folder {
 
 /// Is a node an operator on constants, one of them an array, and little work?
 constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
-  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
+  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::abs);
   if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
   bool any = false;
   for (int e = 0; e < nd.count; ++e) {
@@ -164,7 +164,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     else if (k == known::sub) y = x[0] - x[1];
     else if (k == known::mul) y = x[0] * x[1];
     else if (k == known::neg) y = -x[0];
-    else if (k == known::cheap) y = nd.op->lane_f64(x);
+    else if (k >= known::abs && k <= known::cheap) y = nd.op->lane_f64(x);
     else if (k == known::div) {
       if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
       y = x[0] / x[1];

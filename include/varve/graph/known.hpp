@@ -7,7 +7,7 @@ namespace varve {
 
 /// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
 enum class known : unsigned char {
-  placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
+  placeholder, constant, data, pointwise, add, sub, mul, div, neg, abs, square, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
   gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
 };
@@ -18,9 +18,9 @@ struct known_name {
   known what;
 };
 inline constexpr known_name known_pointwise[] = {
-    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
+    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::abs},
     {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
-    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
+    {"square", known::square}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
     {"ne", known::cheap}};
 /// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
 inline constexpr known_name known_others[] = {

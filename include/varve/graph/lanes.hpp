@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dtype.hpp>
-#include <varve/kernel/arithmetic.hpp>
+#include <varve/kernel/convert.hpp>
 
 /// @file
 /// Registers of a loop body from and to memory of any dtype and stride.
@@ -56,24 +56,18 @@ VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
   }
 }
 
-template <class T, class E>
-VARVE_INLINE T narrow(E x) {
-  if constexpr (std::is_same_v<T, bool>) return x != 0;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
-  else return static_cast<T>(x);
-}
 template <class M, index_t Stride, class T, class V>
 VARVE_INLINE void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
+    *p = kernel::wrapped<T>(v);
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
     else kernel::store_first(p, M::live, v);
   } else {
     alignas(64) E all[kernel::lanes<E>];
     kernel::store(all, v);
-    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = kernel::wrapped<T>(all[l]);
   }
 }
 
@@ -81,13 +75,13 @@ template <index_t Stride, class T, class V>
 VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
+    *p = kernel::wrapped<T>(v);
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     kernel::store_first(p, static_cast<std::size_t>(live), v);
   } else {
     alignas(64) E all[kernel::lanes<E>];
     kernel::store(all, v);
-    for (index_t l = 0; l < live; ++l) p[l * stride] = narrow<T>(all[l]);
+    for (index_t l = 0; l < live; ++l) p[l * stride] = kernel::wrapped<T>(all[l]);
   }
 }
 } // namespace detail

@@ -293,7 +293,7 @@ private:
   template <int S, class X>
   static VARVE_INLINE void leave_number(X* p, T r) {
     if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<T>(*p), r);
-    *p = detail::narrow<X>(r);
+    *p = kernel::wrapped<X>(r);
   }
 };
 

@@ -73,10 +73,5 @@ template <class E, lane T>
 VARVE_INLINE batch<T> through(batch<T> const& v) {
   return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
 }
-/// ... of integers that are lanes of floats: what `E` cannot hold wraps around.
-template <class E, lane T>
-VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
-  return kernel::lanewise([](T x) { return static_cast<T>(static_cast<E>(static_cast<std::int64_t>(x))); }, v);
-}
 
 } // namespace varve::kernel
