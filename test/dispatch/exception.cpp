@@ -148,6 +148,16 @@ TEST_CASE("exceptions: undefined tensors are refused by whatever asks something 
   refused([&] { (void)none.data<float>(); }, "dtype");
   refused([&] { (void)none.item<float>(); }, "sizes");
   refused([&] { (void)static_cast<bool>(none); }, "sizes");
+  refused([&] { (void)none.strides(); }, "strides");
+  refused([&] { (void)none.is_contiguous(); }, "is_contiguous");
+  refused([&] { (void)none.raw(); }, "dtype");
+  refused([&] { (void)none.alias(); }, "alias");
+  refused([&] { (void)none.data(); }, "data");
+  refused([&] { (void)none.version(); }, "version");
+  refused([&] { vv::unsafe_set_version_counter(none, 1); }, "version");
+  refused([&] { vv::increment_version(none); }, "version");
+  refused([&] { (void)none.output_nr(); }, "output_nr");
+  refused([&] { none.detach_(); }, "detach_");
   refused([&] { none.requires_grad_(); }, "requires_grad_");
   refused([&] { (void)none.detach(); }, "detach");
   refused([&] { (void)vv::grad([](auto const& v) { return vv::sum(v * v); })(none); }, "dtype");
@@ -155,4 +165,34 @@ TEST_CASE("exceptions: undefined tensors are refused by whatever asks something 
   refused([&] { (void)vv::cond(none, [](auto const& v) { return v; }, [](auto const& v) { return v * 2; }, x); }, "sizes");
   refused([&] { (void)vv::scan([](auto const& c, auto const& v) { return std::pair{c + v, c}; }, none, x); }, "scan");
   CHECK(vv::sum(x + x).item<double>() == 42);
+}
+TEST_CASE("exceptions: undefined tensors have no history", "[dispatch][exception]") { // as in PyTorch
+  tensor const x = from({1, 2, 3, 4, 5, 6}, {2, 3}), none;
+  CHECK_FALSE(none.requires_grad());
+  CHECK(none.is_leaf());
+  CHECK_FALSE(none.grad().defined());
+  CHECK_FALSE(static_cast<bool>(none.grad_fn()));
+  CHECK_FALSE(none.is_view());
+  CHECK_FALSE(none.is_inference());
+  CHECK_FALSE(none.has_data());
+  CHECK_FALSE(none.shares_storage(x));
+  CHECK_FALSE(x.shares_storage(none));
+  auto const refused = [](auto const& f) { CHECK_THROWS_AS(f(), vv::autograd_error); };
+  tensor const w = x.alias();
+  w.requires_grad_();
+  tensor const y = vv::sum(w * w);
+  refused([&] { none.backward(); });
+  refused([&] { none.retain_grad(); });
+  refused([&] { (void)none.register_hook([](tensor const& g) { return g; }); });
+  refused([&] { (void)none.register_post_accumulate_grad_hook([](tensor const&) {}); });
+  refused([&] { none.set_grad(x); });
+  refused([&] { none.zero_grad(); });
+  refused([&] { (void)vv::autograd::grad({y}, {none}); });
+  refused([&] { (void)vv::autograd::grad({none}, {w}); });
+  refused([&] { vv::autograd::backward({none}); });
+  refused([&] { vv::autograd::backward<>({y}, {}, {}, {none}); });
+  CHECK_THROWS_AS(w.set_data(none), vv::dtype_error);
+  CHECK_THROWS_AS(none.set_data(x), vv::dtype_error);
+  y.backward();
+  CHECK(elements(w.grad()) == std::vector<double>{2, 4, 6, 8, 10, 12});
 }

@@ -191,6 +191,7 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient}, {retain_graph, create_graph}, std::array<T, 0>{});
 }
 inline tensor tensor::grad() const {
+  if (!defined()) return {};
   edge const& e = detail::where_recorded(*this).history();
   if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
   if (e && e.to()->extra)

@@ -58,7 +58,7 @@ struct accumulate_grad : grad_node {
 inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
 
 inline accumulate_grad* leaf_of(tensor const& t) {
-  grad_node* const n = t.history().to();
+  grad_node* const n = t.defined() ? t.history().to() : nullptr;
   return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
 }
 /// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
@@ -121,10 +121,14 @@ void tensor::retain_grad() const {
 }
 template <class T>
 T tensor::grad_fn() const {
+  if (!defined()) return T();
   edge const& e = detail::eager_history(detail::where_recorded(*this));
   return e && !e.to()->type->is_leaf ? T(e.to()) : T();
 }
-inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr()); }
+inline int tensor::output_nr() const {
+  if (!defined()) detail::refuse_undefined("output_nr");
+  return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr());
+}
 template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
@@ -158,12 +162,14 @@ T tensor::detach() const {
   return varve::detach(T(*this));
 }
 inline tensor const& tensor::detach_() const {
+  if (!defined()) detail::refuse_undefined("detach_");
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
   return *this;
 }
 inline tensor tensor::data() const {
+  if (!defined()) detail::refuse_undefined("data");
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();

@@ -155,12 +155,16 @@ VARVE_COLD inline dims const& tensor::unusual_sizes() const {
   return own ? *own : block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("strides");
   if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
 }
-inline bool tensor::is_contiguous() const { return block_->contiguous; }
+inline bool tensor::is_contiguous() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("is_contiguous");
+  return block_->contiguous;
+}
 inline bool tensor::is_number() const { return block_->number; }
 inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
@@ -179,7 +183,7 @@ VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
   if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
 }
-inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
+inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != dtype())
@@ -236,6 +240,7 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   return r;
 }
 inline tensor tensor::alias() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("alias");
   auto* b = make(block_->sizes, block_->type);
   b->strides = block_->strides;
   b->offset = block_->offset;
@@ -261,8 +266,8 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
 }
 
 inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
-inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
-inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
+inline bool tensor::has_data() const noexcept { return block_ && block_->kind == detail::payload::memory; }
+inline subclass_object* tensor::object() const noexcept { return block_ && block_->kind == detail::payload::subclass ? block_->object : nullptr; }
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
   tensor r = alias();
   r.block_->keys = keys;
@@ -287,14 +292,6 @@ inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims
   b->custom = object && (object->sizes() || object->strides());
   return r;
 }
-inline void tensor::alias_storage_of(tensor const& o) const {
-  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
-  auto* const old = block_->store;
-  block_->store = o.block_->store;
-  block_->store->refs.add();
-  if (old != &block_->own) detail::drop_storage(old);
-}
-
 } // namespace varve
 
 #include <varve/value/tensor_history.hpp> // further members

@@ -22,11 +22,12 @@ inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
   block_->origin = o;
   block_->seen_version.store(writes(), std::memory_order_release);
 }
-inline tensor const& tensor::base() const { return block_->base; }
+inline tensor const& tensor::base() const { return block_ ? block_->base : *this; }
 inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::requires_grad() const {
+  if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
   if (block_->base.defined() && !is_wrapped() && block_->base.block_->history) return true;
   if (block_->history) return true;
@@ -34,18 +35,21 @@ inline bool tensor::requires_grad() const {
 }
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return block_->store ? writes() : inner().version();
-  if (block_->inference) [[unlikely]]
+  if (block_ && block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
   return writes();
 }
-inline std::uint32_t tensor::writes() const { return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline std::uint32_t tensor::writes() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("version");
+  return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version;
+}
 inline void tensor::set_version(std::uint32_t v) const {
   if (is_wrapped() && !block_->store) return inner().set_version(v);
   (block_->counter ? block_->counter : block_->store)->version = v;
 }
 inline void tensor::bump_version() const { set_version(writes() + 1); }
-inline bool tensor::is_view() const { return block_->base.defined(); }
-inline bool tensor::is_inference() const { return block_->inference; }
+inline bool tensor::is_view() const { return base().defined(); }
+inline bool tensor::is_inference() const { return block_ && block_->inference; }
 inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
@@ -53,8 +57,16 @@ inline void tensor::set_extra(tensor const& t) const {
 }
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
+  if (!block_ || !o.block_) return false;
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
   return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
+inline void tensor::alias_storage_of(tensor const& o) const {
+  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
+  auto* const old = block_->store;
+  block_->store = o.block_->store;
+  block_->store->refs.add();
+  if (old != &block_->own) detail::drop_storage(old);
 }
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
