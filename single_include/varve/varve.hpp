@@ -2422,12 +2422,16 @@ VARVE_COLD inline dims const& tensor::unusual_sizes() const {
   return own ? *own : block_->sizes;
 }
 inline dims const& tensor::strides() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("strides");
   if (is_wrapped() && dim() == inner().dim()) return inner().strides();
   if (block_->custom) [[unlikely]]
     if (dims const* d = block_->object->strides()) return *d;
   return block_->strides;
 }
-inline bool tensor::is_contiguous() const { return block_->contiguous; }
+inline bool tensor::is_contiguous() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("is_contiguous");
+  return block_->contiguous;
+}
 inline bool tensor::is_number() const { return block_->number; }
 inline void tensor::mark_number() { block_->number = true; }
 inline layout tensor::where() const { return {block_->sizes, block_->strides, block_->offset, true}; }
@@ -2446,7 +2450,7 @@ VARVE_COLD inline void* tensor::raw_inside(index_t item) const {
   if (state()) (void)current(); // then it stays as it is
   return inner().raw(item);
 }
-inline void* tensor::raw() const { return raw(itemsize(block_->type)); }
+inline void* tensor::raw() const { return raw(itemsize(dtype())); }
 template <class T>
 T* tensor::data() const {
   if (dtype_of_type<T>() != dtype())
@@ -2503,6 +2507,7 @@ inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   return r;
 }
 inline tensor tensor::alias() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("alias");
   auto* b = make(block_->sizes, block_->type);
   b->strides = block_->strides;
   b->offset = block_->offset;
@@ -2528,8 +2533,8 @@ VARVE_INLINE tensor tensor::wrap(tensor value, std::uint64_t layer, int level, t
 }
 
 inline dispatch_key_set tensor::keys() const noexcept { return block_->keys; }
-inline bool tensor::has_data() const noexcept { return block_->kind == detail::payload::memory; }
-inline subclass_object* tensor::object() const noexcept { return block_->kind == detail::payload::subclass ? block_->object : nullptr; }
+inline bool tensor::has_data() const noexcept { return block_ && block_->kind == detail::payload::memory; }
+inline subclass_object* tensor::object() const noexcept { return block_ && block_->kind == detail::payload::subclass ? block_->object : nullptr; }
 inline tensor tensor::with_keys(dispatch_key_set keys) const {
   tensor r = alias();
   r.block_->keys = keys;
@@ -2554,14 +2559,6 @@ inline tensor tensor::of_object(subclass_object* object, dims const& sizes, dims
   b->custom = object && (object->sizes() || object->strides());
   return r;
 }
-inline void tensor::alias_storage_of(tensor const& o) const {
-  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
-  auto* const old = block_->store;
-  block_->store = o.block_->store;
-  block_->store->refs.add();
-  if (old != &block_->own) detail::drop_storage(old);
-}
-
 } // namespace varve
 
 
@@ -2586,11 +2583,12 @@ inline void tensor::set_base(tensor const& base, detail::view_origin o) const {
   block_->origin = o;
   block_->seen_version.store(writes(), std::memory_order_release);
 }
-inline tensor const& tensor::base() const { return block_->base; }
+inline tensor const& tensor::base() const { return block_ ? block_->base : *this; }
 inline bool tensor::is_overtaken() const { return block_->seen_version.load(std::memory_order_acquire) != writes(); }
 inline detail::view_origin tensor::origin() const { return block_->origin; }
 inline void tensor::set_origin(detail::view_origin o) const { block_->origin = o; }
 inline bool tensor::requires_grad() const {
+  if (!block_) return false;
   // The base first: another thread may just be finding the history of a view.
   if (block_->base.defined() && !is_wrapped() && block_->base.block_->history) return true;
   if (block_->history) return true;
@@ -2598,18 +2596,21 @@ inline bool tensor::requires_grad() const {
 }
 inline std::uint32_t tensor::version() const {
   if (is_wrapped()) return block_->store ? writes() : inner().version();
-  if (block_->inference) [[unlikely]]
+  if (block_ && block_->inference) [[unlikely]]
     throw autograd_error("varve: version: a tensor made in inference mode has no version counter");
   return writes();
 }
-inline std::uint32_t tensor::writes() const { return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version; }
+inline std::uint32_t tensor::writes() const {
+  if (!block_) [[unlikely]] detail::refuse_undefined("version");
+  return is_wrapped() && !block_->store ? inner().writes() : (block_->counter ? block_->counter : block_->store)->version;
+}
 inline void tensor::set_version(std::uint32_t v) const {
   if (is_wrapped() && !block_->store) return inner().set_version(v);
   (block_->counter ? block_->counter : block_->store)->version = v;
 }
 inline void tensor::bump_version() const { set_version(writes() + 1); }
-inline bool tensor::is_view() const { return block_->base.defined(); }
-inline bool tensor::is_inference() const { return block_->inference; }
+inline bool tensor::is_view() const { return base().defined(); }
+inline bool tensor::is_inference() const { return block_ && block_->inference; }
 inline bool tensor::is_unique() const { return block_->refs.n.load(std::memory_order_relaxed) == 1 && ((is_wrapped() && !block_->store) || block_->store->refs.n.load(std::memory_order_relaxed) == 1); }
 inline void tensor::set_extra(tensor const& t) const {
   block_->seen.extra = t;
@@ -2617,8 +2618,16 @@ inline void tensor::set_extra(tensor const& t) const {
 }
 inline bool tensor::has_own_memory() const noexcept { return block_->store->refs.n.load(std::memory_order_relaxed) == 1; }
 inline bool tensor::shares_storage(tensor const& o) const {
+  if (!block_ || !o.block_) return false;
   if (is_wrapped() && !block_->store) return inner().shares_storage(o);
   return o.is_wrapped() && !o.block_->store ? shares_storage(o.inner()) : block_->store == o.block_->store;
+}
+inline void tensor::alias_storage_of(tensor const& o) const {
+  if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
+  auto* const old = block_->store;
+  block_->store = o.block_->store;
+  block_->store->refs.add();
+  if (old != &block_->own) detail::drop_storage(old);
 }
 inline void tensor::own_version() const {
   auto* const fresh = new storage;
@@ -4339,6 +4348,27 @@ constexpr To cast(From x) {
     constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
     return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
   } else return static_cast<To>(x);
+}
+
+/// An integer that stands in a lane of floats, as an element of `To`: what `To` cannot hold wraps around.
+template <class To, class From>
+  requires std::is_arithmetic_v<From>
+constexpr To wrapped(From x) {
+  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) return static_cast<To>(kernel::cast<std::int64_t>(x));
+  else return kernel::cast<To>(x);
+}
+/// ... in every lane.
+template <class To, lane T>
+VARVE_INLINE batch<T> wrapped(batch<T> const& x) {
+  return kernel::lanewise([](T e) { return static_cast<T>(kernel::wrapped<To>(e)); }, x);
+}
+/// The product of such integers, which wraps around: exact where the lanes would round it.
+template <class To, class V>
+VARVE_INLINE V wrapped_product(V const& x, V const& y) {
+  using E = element_t<V>;
+  auto const f = [](E a, E b) { return static_cast<E>(kernel::wrapped<To>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b))); };
+  if constexpr (is_batch<V>) return kernel::lanewise<E>(f, x, y);
+  else return f(x, y);
 }
 
 /// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
@@ -11239,7 +11269,7 @@ struct accumulate_grad : grad_node {
 inline constexpr grad_node_type accumulate_grad::type_{&accumulate_grad::backward, [](grad_node&) {}, &accumulate_grad::destroy, [](grad_node const&, char* out) { std::strcpy(out, "AccumulateGrad"); }, true};
 
 inline accumulate_grad* leaf_of(tensor const& t) {
-  grad_node* const n = t.history().to();
+  grad_node* const n = t.defined() ? t.history().to() : nullptr;
   return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
 }
 /// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is taken as it is; others are copied, so that no two
@@ -11302,10 +11332,14 @@ void tensor::retain_grad() const {
 }
 template <class T>
 T tensor::grad_fn() const {
+  if (!defined()) return T();
   edge const& e = detail::eager_history(detail::where_recorded(*this));
   return e && !e.to()->type->is_leaf ? T(e.to()) : T();
 }
-inline int tensor::output_nr() const { return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr()); }
+inline int tensor::output_nr() const {
+  if (!defined()) detail::refuse_undefined("output_nr");
+  return static_cast<int>(detail::eager_history(detail::where_recorded(*this)).nr());
+}
 template <class F>
 hook_handle tensor::register_hook(F f) const {
   if (!requires_grad()) detail::refuse_autograd("register_hook", "the tensor does not require grad");
@@ -11339,12 +11373,14 @@ T tensor::detach() const {
   return varve::detach(T(*this));
 }
 inline tensor const& tensor::detach_() const {
+  if (!defined()) detail::refuse_undefined("detach_");
   if (base().defined()) detail::refuse_autograd("detach_", "a view cannot be detached in place; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
   return *this;
 }
 inline tensor tensor::data() const {
+  if (!defined()) detail::refuse_undefined("data");
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped()) throw transform_error("varve: data was read inside of a transform, of a value seen through it; use detach");
   tensor r = alias();
@@ -12201,6 +12237,7 @@ void tensor::backward(T const& gradient, bool retain_graph, bool create_graph) c
   detail::run_backward<T>(std::array<autograd::target, 1>{*this}, std::array<T, 1>{gradient}, {retain_graph, create_graph}, std::array<T, 0>{});
 }
 inline tensor tensor::grad() const {
+  if (!defined()) return {};
   edge const& e = detail::where_recorded(*this).history();
   if (auto* const leaf = detail::leaf_of(detail::where_recorded(*this))) return leaf->get();
   if (e && e.to()->extra)
@@ -17575,7 +17612,7 @@ namespace varve {
 
 /// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
 enum class known : unsigned char {
-  placeholder, constant, data, pointwise, add, sub, mul, div, neg, cheap, convert,
+  placeholder, constant, data, pointwise, add, sub, mul, div, neg, abs, square, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
   gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
 };
@@ -17586,9 +17623,9 @@ struct known_name {
   known what;
 };
 inline constexpr known_name known_pointwise[] = {
-    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::cheap},
+    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::abs},
     {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
-    {"square", known::cheap}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
+    {"square", known::square}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
     {"ne", known::cheap}};
 /// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
 inline constexpr known_name known_others[] = {
@@ -18224,11 +18261,11 @@ private:
     dtype in[4]{};
     for (int k = 0; k < s.count && k < 4; ++k) in[k] = type(operand(s, k));
     block_operation const o = kernels.operation(s, in);
-    block_step out{block_step::kind::call, o.gives, false, o.kernel, -1, -1, s.count, {}, 0};
+    block_step out{block_step::kind::call, o.gives, false, o.kernel, value(o.gives), -1, s.count, {}, 0};
     for (int k = 0; k < s.count && k < 4; ++k) out.in[k] = converted(operand(s, k), o.computes);
-    out.out = value(o.gives);
     steps.push_back(out);
-    return Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_) ? out.out : converted(out.out, s.type);
+    if (Kernels::exact_dtypes || s.type == o.gives || (s.type == dtype::bool_ && in[0] != dtype::bool_)) return out.out;
+    return converted(is_narrow(s.type) ? converted(out.out, dtype::int64) : out.out, s.type); // integers wrap around
   }
   constexpr int computed(step const& s) {
     auto chain = [&](block_op op) {
@@ -18259,7 +18296,7 @@ private:
     }
     case step_kind::fma:
     case step_kind::fnma: return multiplied(s.kind == step_kind::fma ? block_op::fma : block_op::fnma, s.type, operand(s, 0), operand(s, 1), operand(s, 2));
-    default: return operation(s); // op, add, sub, mul, div
+    default: return s.kind == step_kind::mul && s.count == 1 ? combined(block_op::mul, s.type, operand(s, 0), operand(s, 0)) : operation(s); // `square` of integers; op, add, sub, mul, div
     }
   }
   constexpr void leave(sink const& s) {
@@ -19863,8 +19900,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         break;
       }
     }
-    s.wraps = s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::neg && is_narrow(s.type);
-    if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
+    bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && is_narrow(s.type);
+    s.wraps = multiplies_integers || (s.kind == step_kind::op && !s.wide && what <= known::square && is_narrow(s.type));
+    if (multiplies_integers) s.kind = step_kind::mul;
+    else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
     s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
@@ -20959,24 +20998,18 @@ VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
   }
 }
 
-template <class T, class E>
-VARVE_INLINE T narrow(E x) {
-  if constexpr (std::is_same_v<T, bool>) return x != 0;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) < 8) return static_cast<T>(static_cast<std::int64_t>(x));
-  else return static_cast<T>(x);
-}
 template <class M, index_t Stride, class T, class V>
 VARVE_INLINE void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
+    *p = kernel::wrapped<T>(v);
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
     else kernel::store_first(p, M::live, v);
   } else {
     alignas(64) E all[kernel::lanes<E>];
     kernel::store(all, v);
-    for (int l = 0; l < M::live; ++l) p[l * Stride] = narrow<T>(all[l]);
+    for (int l = 0; l < M::live; ++l) p[l * Stride] = kernel::wrapped<T>(all[l]);
   }
 }
 
@@ -20984,13 +21017,13 @@ template <index_t Stride, class T, class V>
 VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
-    *p = narrow<T>(v);
+    *p = kernel::wrapped<T>(v);
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     kernel::store_first(p, static_cast<std::size_t>(live), v);
   } else {
     alignas(64) E all[kernel::lanes<E>];
     kernel::store(all, v);
-    for (index_t l = 0; l < live; ++l) p[l * stride] = narrow<T>(all[l]);
+    for (index_t l = 0; l < live; ++l) p[l * stride] = kernel::wrapped<T>(all[l]);
   }
 }
 } // namespace detail
@@ -21299,7 +21332,7 @@ VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
 template <dtype D>
 VARVE_INLINE double rounded(double x) {
   if constexpr (D == dtype::float64) return x;
-  else return static_cast<double>(narrow<type_of<D>>(x));
+  else return static_cast<double>(kernel::wrapped<type_of<D>>(x));
 }
 template <dtype To, dtype From, class V>
 VARVE_INLINE V converted(V const& x) {
@@ -21312,7 +21345,7 @@ VARVE_INLINE V converted(V const& x) {
   } else if constexpr (kernel::is_batch<V> && To == dtype::float64) {
     return x;
   } else {
-    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : narrow<type_of<To>>(e)); }; // integers wrap around
+    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : kernel::wrapped<type_of<To>>(e)); }; // integers wrap around
     if constexpr (kernel::is_batch<V>) return kernel::lanewise<E>(element, x);
     else return element(x);
   }
@@ -21414,6 +21447,8 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
   if constexpr (s.kind == step_kind::none) {
+  } else if constexpr (s.kind == step_kind::mul && s.wraps) {
+    now[Slot] = kernel::wrapped_product<type_of<s.type>>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[s.count - 1])); // `square` has one operand
   } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
     now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
   } else if constexpr (s.kind == step_kind::fma) {
@@ -21460,7 +21495,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+  if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
 }
 
 } // namespace varve::loop
@@ -23125,7 +23160,7 @@ private:
   template <int S, class X>
   static VARVE_INLINE void leave_number(X* p, T r) {
     if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<T>(*p), r);
-    *p = detail::narrow<X>(r);
+    *p = kernel::wrapped<X>(r);
   }
 };
 
@@ -23616,7 +23651,7 @@ struct folder {
 
 /// Is a node an operator on constants, one of them an array, and little work?
 constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
-  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::cheap);
+  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::abs);
   if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
   bool any = false;
   for (int e = 0; e < nd.count; ++e) {
@@ -23628,7 +23663,7 @@ constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
     if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
-/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
+/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or is an integer that no double is.
 constexpr int folder::evaluated(node const& nd, known k, int const* in) {
   dims const& s = nd.out.sizes;
   dims const strides = contiguous_strides(s);
@@ -23654,16 +23689,14 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     else if (k == known::sub) y = x[0] - x[1];
     else if (k == known::mul) y = x[0] * x[1];
     else if (k == known::neg) y = -x[0];
-    else if (k == known::cheap) y = nd.op->lane_f64(x);
+    else if (k >= known::abs && k <= known::cheap) y = nd.op->lane_f64(x);
     else if (k == known::div) {
       if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
       y = x[0] / x[1];
     }
     if (k <= known::convert) {
-      if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = kernel::converted(nd.out.type, y);
-      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
-      else y = static_cast<double>(static_cast<index_t>(y));
+      if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the integer itself is needed
+      y = kernel::converted(nd.out.type, y, k == known::convert ? at(in[0]).out.type : nd.out.type);
     }
     result.push_back(y);
     same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
@@ -23696,7 +23729,7 @@ constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
     if (k == known::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
     if (k == known::neg) return splatted(nd.out, -x);
   }
-  if (k == known::cheap && nd.count <= 3) { // comparisons and such
+  if (k >= known::abs && k <= known::cheap && nd.count <= 3) { // comparisons and such
     double x[4]{};
     bool all = true;
     for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
@@ -31906,7 +31939,7 @@ public:
 
 protected:
   ~module() = default;
-  template <std::same_as<tensor> T>
+  template <std::derived_from<tensor> T>
   void register_parameter(std::string name, T& t) {
     own_.push_back({std::move(name), &t});
   }

@@ -17,13 +17,17 @@ template <class T>
 struct point {
   T x, y;
 };
+struct weight : tensor {
+  using tensor::operator=;
+};
 struct linear : vv::module {
-  tensor w, b;
-  linear(double p, double q) : w(tensor{{p, q}}), b(tensor{{q, p}}) {
+  tensor w;
+  weight b; // a program's own type of parameters
+  linear(double p, double q) : w(tensor{{p, q}}), b{tensor{{q, p}}} {
     register_parameter("w", w);
     register_parameter("b", b);
   }
-  tensor operator()(tensor const& x) const { return vv::add(vv::mul(x, w), b); }
+  tensor operator()(tensor const& x) const { return vv::add(vv::mul(x, w), static_cast<tensor const&>(b)); }
 };
 struct network : vv::module {
   linear first{1.0, 2.0}, second{3.0, 4.0};

@@ -138,7 +138,7 @@ constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
     if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
-/// The result of such an operator as a constant; -1 when an element would overflow, which no constant expression may.
+/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or is an integer that no double is.
 constexpr int folder::evaluated(node const& nd, known k, int const* in) {
   dims const& s = nd.out.sizes;
   dims const strides = contiguous_strides(s);
@@ -170,10 +170,8 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
       y = x[0] / x[1];
     }
     if (k <= known::convert) {
-      if (nd.out.type == dtype::bool_) y = y != 0;
-      else if (is_floating(nd.out.type)) y = kernel::converted(nd.out.type, y);
-      else if (!(y > (nd.out.type == dtype::uint8 ? -1 : -2e9) && y < (nd.out.type == dtype::uint8 ? 256 : 2e9))) return -1;
-      else y = static_cast<double>(static_cast<index_t>(y));
+      if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the integer itself is needed
+      y = kernel::converted(nd.out.type, y, k == known::convert ? at(in[0]).out.type : nd.out.type);
     }
     result.push_back(y);
     same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);

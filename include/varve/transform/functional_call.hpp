@@ -29,7 +29,7 @@ public:
 
 protected:
   ~module() = default;
-  template <std::same_as<tensor> T>
+  template <std::derived_from<tensor> T>
   void register_parameter(std::string name, T& t) {
     own_.push_back({std::move(name), &t});
   }
