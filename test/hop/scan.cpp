@@ -158,6 +158,19 @@ TEST_CASE("scan: trees of run-time structure, the other way, another dimension, 
   tensor const start = vv::ones({2});
   tensor const same = vv::scan([](tensor const& c, tensor const&) { return std::pair{c, vv::none}; }, start, x).first;
   CHECK_FALSE(same.shares_storage(start));
+  // nor are two results one value, or views of one another
+  auto const twice = vv::scan(
+                         [](std::vector<tensor> const& c, tensor const& row) {
+                           tensor const n = c[0] + row;
+                           return std::pair{std::vector<tensor>{n, n, vv::reshape(n, vv::dims{2})}, vv::none};
+                         },
+                         std::vector<tensor>{vv::zeros_like(at(x, 0)), at(x, 0), at(x, 1)}, x)
+                         .first;
+  vv::add_(twice[0], 1.0);
+  CHECK(agree(twice[1], twice[0] - 1.0));
+  CHECK(agree(twice[2], twice[1]));
+  auto const looped = vv::while_loop([](tensor const& a, tensor const&) { return vv::sum(a) < 9.0; }, [](tensor const& a, tensor const&) { tensor const n = a + 1.0; return std::tuple{n, n}; }, std::tuple{start, start});
+  CHECK_FALSE(std::get<0>(looped).shares_storage(std::get<1>(looped)));
 }
 
 TEST_CASE("scan: what is wrong is said, and leaves every stack as it was", "[hop][scan][exception]") {

@@ -159,9 +159,10 @@ struct boxed_scan {
       if (y.size() > carried) all.push_back(part(y, carried, y.size()));
     }
     P r;
-    for (auto const& t : now) { // no result is an operand
+    for (auto const& t : now) { // no result is an operand, or another result
       bool alias = false;
       for (auto const& o : x) alias = alias || t.shares_storage(o);
+      for (auto const& o : r) alias = alias || t.shares_storage(o);
       r.push_back(alias ? T(clone(t)) : t);
     }
     if (!outputs) return r;
