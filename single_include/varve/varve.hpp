@@ -4357,20 +4357,6 @@ constexpr To wrapped(From x) {
   if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) return static_cast<To>(kernel::cast<std::int64_t>(x));
   else return kernel::cast<To>(x);
 }
-/// ... in every lane.
-template <class To, lane T>
-VARVE_INLINE batch<T> wrapped(batch<T> const& x) {
-  return kernel::lanewise([](T e) { return static_cast<T>(kernel::wrapped<To>(e)); }, x);
-}
-/// The product of such integers, which wraps around: exact where the lanes would round it.
-template <class To, class V>
-VARVE_INLINE V wrapped_product(V const& x, V const& y) {
-  using E = element_t<V>;
-  auto const f = [](E a, E b) { return static_cast<E>(kernel::wrapped<To>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b))); };
-  if constexpr (is_batch<V>) return kernel::lanewise<E>(f, x, y);
-  else return f(x, y);
-}
-
 /// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
 constexpr double converted(dtype to, double x, dtype from) {
   auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
@@ -19901,7 +19887,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       }
     }
     bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && is_narrow(s.type);
-    s.wraps = multiplies_integers || (s.kind == step_kind::op && !s.wide && what <= known::square && is_narrow(s.type));
+    s.wraps = multiplies_integers || (is_narrow(s.type) && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
@@ -20944,6 +20930,149 @@ private:
 
 } // namespace varve::loop
 
+// ---- varve/kernel/convert_batch.hpp
+/// @file
+/// Elements of any type in batches of floats: how they come there from memory, stay what their type holds, and go back.
+namespace varve::kernel {
+
+namespace detail {
+/// As many elements of `E` as a batch of `T` has lanes.
+template <class E, class T>
+struct beside {
+  typedef E type __attribute__((vector_size(sizeof(E) * lanes<T>)));
+};
+template <class E, class T>
+using beside_t = typename beside<E, T>::type;
+template <lane T, class X>
+VARVE_INLINE batch<T> lanes_of(X const& x) {
+  return std::bit_cast<batch<T>>(__builtin_convertvector(x, beside_t<T, T>));
+}
+/// As many bytes as `T` has lanes: g++ 12 converts so short vectors one by one.
+template <class T>
+VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
+  unsigned char bytes[lanes<T>];
+  std::memcpy(bytes, p, sizeof bytes);
+#if VARVE_USE_XSIMD && defined(__AVX2__)
+#ifdef __AVX512F__
+  if constexpr (lanes<T> == 16) return std::bit_cast<beside_t<std::int32_t, T>>(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<__m128i const*>(bytes))));
+  else
+#endif
+  if constexpr (lanes<T> == 8) return std::bit_cast<beside_t<std::int32_t, T>>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(bytes))));
+  else if constexpr (lanes<T> == 4) return std::bit_cast<beside_t<std::int32_t, T>>(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(std::bit_cast<int>(bytes))));
+  else
+#endif
+    return __builtin_convertvector(std::bit_cast<beside_t<unsigned char, T>>(bytes), beside_t<std::int32_t, T>);
+}
+template <class T>
+VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
+#if VARVE_USE_XSIMD && defined(__AVX2__)
+  __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  if constexpr (lanes<T> == 4) {
+    int const bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(std::bit_cast<__m128i>(x), low));
+    std::memcpy(p, &bytes, sizeof bytes);
+  } else if constexpr (lanes<T> == 8) {
+    __m256i const bytes = _mm256_shuffle_epi8(std::bit_cast<__m256i>(x), _mm256_broadcastsi128_si256(low));
+    _mm_storel_epi64(static_cast<__m128i*>(p), _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+  } else
+#endif
+  {
+    auto const bytes = __builtin_convertvector(x, beside_t<unsigned char, T>);
+    std::memcpy(p, &bytes, sizeof bytes);
+  }
+}
+/// `v` where it is in [-bound, bound), else -bound.
+template <lane T>
+VARVE_INLINE batch<T> bounded(batch<T> const& v, T bound) {
+  batch<T> const least(-bound);
+  return kernel::select<T>(v < batch<T>(bound), kernel::select<T>(v >= least, v, least), least); // NaN too
+}
+} // namespace detail
+
+/// Numbers that stand for integers as elements of `E` hold them, one by one: what `E` cannot hold wraps around; infinities and NaN become 0. `V` is a batch or a scalar.
+template <class E, class V>
+VARVE_INLINE V wrapped_any(V const& v) {
+  using T = element_t<V>;
+  auto const f = [](T x) { return static_cast<T>(kernel::wrapped<E>(x)); };
+  if constexpr (is_batch<V>) return kernel::lanewise<T>(f, v);
+  else return f(v);
+}
+/// ... faster, none beyond 2^51.
+template <class E, lane T>
+VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
+  if constexpr (std::is_same_v<E, bool>) {
+    return kernel::from_mask<T>(kernel::to_mask<T>(v));
+  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8) {
+    return v;
+  } else if constexpr (lanes<T> == 1 || sizeof(T) == 4) {
+    return kernel::wrapped_any<E>(v);
+  } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
+    using bits = detail::beside_t<std::uint64_t, T>;
+    constexpr bool byte = sizeof(E) == 1;
+    bits const low = std::bit_cast<bits>(v + batch<T>(6755399441055744.0)) & (byte ? 0xffu : 0xffffffffu);
+    bits const number = (byte ? low : low ^ 0x80000000u) | 0x4330000000000000u;
+    return std::bit_cast<batch<T>>(number) - batch<T>(byte ? 4503599627370496.0 : 4503599627370496.0 + 2147483648.0);
+  }
+}
+/// Floats as the integers or flags that `cast<E>` makes of them, or as `E` rounds them.
+template <class E, lane T>
+VARVE_INLINE batch<T> through(batch<T> const& v) {
+  if constexpr (std::is_same_v<E, bool>) return kernel::wrapped<bool>(v);
+  else if constexpr (std::is_floating_point_v<E> && sizeof(E) >= sizeof(T)) return v;
+  else if constexpr (sizeof(v) <= 16 || sizeof(E) == 1) return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
+  else if constexpr (std::is_floating_point_v<E>) return detail::lanes_of<T>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), detail::beside_t<E, T>));
+  else return detail::bounded(kernel::trunc(v), sizeof(E) == 4 ? T(2147483648.0) : T(9223372036854775808.0));
+}
+/// The product of two integers of `E`, which wraps around: exact where lanes of floats would round it. `V` is a batch or a scalar.
+template <class E, class V>
+VARVE_INLINE V wrapped_product(V const& x, V const& y) {
+  using T = element_t<V>;
+  if constexpr (std::is_same_v<E, bool>) {
+    return x * y;
+  } else if constexpr (is_batch<V> && lanes<T> > 1) {
+    using whole = detail::beside_t<std::uint32_t, T>;
+    using integers = detail::beside_t<std::int32_t, T>;
+    auto const bits = [](V const& v) { return std::bit_cast<whole>(__builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), integers)); };
+    return detail::lanes_of<T>(std::bit_cast<integers>(bits(x) * bits(y) & (sizeof(E) == 1 ? 255u : ~0u)));
+  } else {
+    auto const f = [](T a, T b) { return static_cast<T>(kernel::wrapped<E>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b))); };
+    if constexpr (is_batch<V>) return kernel::lanewise<T>(f, x, y);
+    else return f(x, y);
+  }
+}
+
+/// As many elements from `p` on as there are lanes of `T`.
+template <lane T, class E>
+VARVE_INLINE batch<T> load_converted(E const* p) {
+  if constexpr (lanes<T> == 1) {
+    return batch<T>(static_cast<T>(*p));
+  } else if constexpr (sizeof(E) == 1) {
+    return detail::lanes_of<T>(detail::load_bytes<T>(p));
+  } else {
+    detail::beside_t<E, T> x;
+    std::memcpy(&x, p, sizeof x);
+    return detail::lanes_of<T>(x);
+  }
+}
+/// Stores all lanes from `p` on; integers that `E` does not hold wrap around, unless it is known that there are none (`Fits`).
+template <bool Fits = false, class E, lane T>
+VARVE_INLINE void store_converted(E* p, batch<T> const& v) {
+  if constexpr (lanes<T> == 1 || (!Fits && std::is_integral_v<E> && sizeof(E) < 8)) {
+    T x[lanes<T>];
+    kernel::store(x, v);
+    for (std::size_t l = 0; l < lanes<T>; ++l) p[l] = kernel::wrapped<E>(x[l]);
+  } else {
+    auto const x = std::bit_cast<detail::beside_t<T, T>>(v);
+    if constexpr (sizeof(E) == 1) {
+      detail::store_bytes<T>(p, __builtin_convertvector(x, detail::beside_t<std::int32_t, T>));
+    } else {
+      auto const y = __builtin_convertvector(x, detail::beside_t<E, T>);
+      std::memcpy(p, &y, sizeof y);
+    }
+  }
+}
+
+} // namespace varve::kernel
+
 // ---- varve/graph/lanes.hpp
 /// @file
 /// Registers of a loop body from and to memory of any dtype and stride.
@@ -20976,6 +21105,8 @@ VARVE_INLINE V load_lanes(T const* p) {
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
     else return kernel::load_first(p, M::live);
+  } else if constexpr (Stride == 1 && M::live == kernel::lanes<E>) {
+    return kernel::load_converted<E>(p);
   } else {
     alignas(64) E all[kernel::lanes<E>]{};
     for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
@@ -20998,7 +21129,8 @@ VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
   }
 }
 
-template <class M, index_t Stride, class T, class V>
+/// ... and back; `Fits`: no integer has to wrap around.
+template <class M, index_t Stride, bool Fits = false, class T, class V>
 VARVE_INLINE void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
@@ -21006,6 +21138,8 @@ VARVE_INLINE void store_lanes(T* p, V const& v) {
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
     else kernel::store_first(p, M::live, v);
+  } else if constexpr (Stride == 1 && M::live == kernel::lanes<E>) {
+    kernel::store_converted<Fits>(p, v);
   } else {
     alignas(64) E all[kernel::lanes<E>];
     kernel::store(all, v);
@@ -21288,10 +21422,10 @@ VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
   if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
   else return load_lanes<V, M, Stride>(p);
 }
-template <class M, index_t Stride, class T, class V>
+template <class M, index_t Stride, bool Fits, class T, class V>
 VARVE_INLINE void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
   if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
-  else store_lanes<M, Stride>(p, v);
+  else store_lanes<M, Stride, Fits>(p, v);
 }
 
 /// 0, 1, 2, ... times `step`.
@@ -21345,9 +21479,10 @@ VARVE_INLINE V converted(V const& x) {
   } else if constexpr (kernel::is_batch<V> && To == dtype::float64) {
     return x;
   } else {
-    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : kernel::wrapped<type_of<To>>(e)); }; // integers wrap around
-    if constexpr (kernel::is_batch<V>) return kernel::lanewise<E>(element, x);
-    else return element(x);
+    using T = type_of<To>; // integers wrap around
+    if constexpr (kernel::is_batch<V> && is_floating(From)) return kernel::through<T>(x);
+    else if constexpr (kernel::is_batch<V>) return kernel::wrapped<T>(x);
+    else return static_cast<E>(is_floating(From) ? kernel::cast<T>(x) : kernel::wrapped<T>(x));
   }
 }
 } // namespace detail
@@ -21495,7 +21630,8 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+  if constexpr (s.wraps && (s.kind == step_kind::dot || (s.kind == step_kind::op && identify(*s.op) == known::pointwise))) now[Slot] = kernel::wrapped_any<type_of<s.type>>(now[Slot]);
+  else if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
 }
 
 } // namespace varve::loop
@@ -23127,8 +23263,8 @@ private:
   }
   template <int S, class M, class Mem, class X>
   static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
-    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
-    else detail::store_lanes<M, target_stride<S>>(p, v);
+    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(mem, i, p, v);
+    else detail::store_lanes<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(p, v);
   }
   template <int L, int S>
   static VARVE_INLINE void start([[maybe_unused]] V* sum) {
@@ -29857,9 +29993,10 @@ struct boxed_scan {
       if (y.size() > carried) all.push_back(part(y, carried, y.size()));
     }
     P r;
-    for (auto const& t : now) { // no result is an operand
+    for (auto const& t : now) { // no result is an operand, or another result
       bool alias = false;
       for (auto const& o : x) alias = alias || t.shares_storage(o);
+      for (auto const& o : r) alias = alias || t.shares_storage(o);
       r.push_back(alias ? T(clone(t)) : t);
     }
     if (!outputs) return r;

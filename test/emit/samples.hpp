@@ -65,7 +65,9 @@ inline constexpr auto narrow = [](tensor const& a, tensor const& b, tensor const
   return std::tuple_cat(all(a), all(b), all(c));
 };
 /// Integers of 32 bits whose products no double holds.
-inline constexpr auto integers = [](tensor const& a) { return std::tuple(vv::to(a * a, vv::type<double>), vv::to(vv::square(a), vv::type<double>), vv::sum(vv::abs(a) > a), (a * a + a) < a); };
+inline constexpr auto integers = [](tensor const& a, tensor const& m) {
+  return std::tuple(vv::to(a * a, vv::type<double>), vv::to(vv::square(a), vv::type<double>), vv::sum(vv::abs(a) > a), (a * a + a) < a, vv::mm(m, m), vv::pow(m, 2), vv::to(m, vv::type<std::uint8_t>));
+};
 inline constexpr auto functions = [](tensor const& c, tensor const& xs) {
   auto const [last, ys] = vv::scan(
       [&](tensor const& u, tensor const& x) {
@@ -108,7 +110,7 @@ inline std::vector<sample> samples() {
   all.push_back(traced("mixed", mixed, counting({41}, dtype::int64, 1, -7), counting({41}), counting({41}, dtype::uint8, 1, 1), counting({41}, dtype::float64)));
   all.push_back(traced("narrow", narrow, counting({2, 3}, dtype::uint8, 50, 3), counting({2, 3}, dtype::int32, 30000, -60000), counting({2, 3}, dtype::bool_, 0.5, -1)));
   all.push_back(traced("narrow_wide", narrow, counting({5, 30}, dtype::uint8, 50, 3), counting({5, 30}, dtype::int32, 30000, -60000), counting({5, 30}, dtype::bool_, 0.5, -1)));
-  all.push_back(traced("integers", integers, counting({40}, dtype::int32, 107374182, -2147483648.0)));
+  all.push_back(traced("integers", integers, counting({40}, dtype::int32, 107374182, -2147483648.0), counting({9, 9}, dtype::int32, 30000, -60000)));
   all.push_back(traced("small", [](tensor const& a, tensor const& b) { return std::tuple(a * b + 1.0, vv::tanh(a)); }, counting({}), counting({}, dtype::float64)));
   all.push_back(traced("nothing", [](tensor const& x) { return std::tuple(vv::sum(x, vv::axis<0>), x + 1.0, vv::sum(x)); }, counting({0, 3})));
   all.push_back(traced("functions", functions, counting({5}), counting({7, 5}, dtype::float32, 0.1)));

@@ -140,7 +140,7 @@ private:
     case sum:
     case greatest:
     case least:
-    case dot: return gathered(s);
+    case dot: return batches && s.wraps ? wrapped(s.type, gathered(s), "_any") : gathered(s);
     default: break;
     }
     dtype const t = step_of(operand(s, s.count - 1)).type;
@@ -150,8 +150,9 @@ private:
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
     if (s.kind == loop::step_kind::mul) return "kernel::wrapped_product<" + std::string(type_text(s.type)) + ">(" + value(s.in[0]) + ", " + value(s.in[s.count - 1]) + ")";
-    return s.type == dtype::bool_ ? "kernel::ne(" + y + ", " + V + "(0))" : "kernel::wrapped<" + std::string(type_text(s.type)) + ">(" + y + ")";
+    return wrapped(s.type, y, s.kind == loop::step_kind::op && identify(*s.op) == known::pointwise ? "_any" : ""); // a power has any magnitude
   }
+  static std::string wrapped(dtype t, std::string const& x, char const* how = "") { return std::string("kernel::wrapped") + how + "<" + std::string(type_text(t)) + ">(" + x + ")"; }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
     for (std::size_t k = 0; k < names.size(); ++k) {
       loop::step const& s = p.steps[first + static_cast<int>(k)];
@@ -184,7 +185,10 @@ private:
     if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
     return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) + "(a, b); })";
   }
-  void assign(loop::sink const& s, std::string const& x) { out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), batches ? lane_type : target_type(s), x) + ";"); }
+  void assign(loop::sink const& s, std::string const& x) {
+    dtype const t = target_type(s);
+    out.line(element(p.accesses[s.access]) + " = " + (batches && !is_floating(t) ? wrapped(t, x) : as(t, batches ? lane_type : t, x)) + ";");
+  }
   void store(loop::sink const& s, std::string const& x) {
     loop::access const& a = p.accesses[s.access];
     if (stride(a) == 1 && target_type(s) == lane_type) out.line("kernel::store(" + pointer(a) + ", " + x + ", live);");

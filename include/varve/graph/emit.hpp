@@ -60,10 +60,10 @@ VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
   if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
   else return load_lanes<V, M, Stride>(p);
 }
-template <class M, index_t Stride, class T, class V>
+template <class M, index_t Stride, bool Fits, class T, class V>
 VARVE_INLINE void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
   if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
-  else store_lanes<M, Stride>(p, v);
+  else store_lanes<M, Stride, Fits>(p, v);
 }
 
 /// 0, 1, 2, ... times `step`.
@@ -117,9 +117,10 @@ VARVE_INLINE V converted(V const& x) {
   } else if constexpr (kernel::is_batch<V> && To == dtype::float64) {
     return x;
   } else {
-    auto const element = [](E e) { return static_cast<E>(is_floating(From) ? kernel::cast<type_of<To>>(e) : kernel::wrapped<type_of<To>>(e)); }; // integers wrap around
-    if constexpr (kernel::is_batch<V>) return kernel::lanewise<E>(element, x);
-    else return element(x);
+    using T = type_of<To>; // integers wrap around
+    if constexpr (kernel::is_batch<V> && is_floating(From)) return kernel::through<T>(x);
+    else if constexpr (kernel::is_batch<V>) return kernel::wrapped<T>(x);
+    else return static_cast<E>(is_floating(From) ? kernel::cast<T>(x) : kernel::wrapped<T>(x));
   }
 }
 } // namespace detail
@@ -267,7 +268,8 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+  if constexpr (s.wraps && (s.kind == step_kind::dot || (s.kind == step_kind::op && identify(*s.op) == known::pointwise))) now[Slot] = kernel::wrapped_any<type_of<s.type>>(now[Slot]);
+  else if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
 }
 
 } // namespace varve::loop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dtype.hpp>
-#include <varve/kernel/convert.hpp>
+#include <varve/kernel/convert_batch.hpp>
 
 /// @file
 /// Registers of a loop body from and to memory of any dtype and stride.
@@ -34,6 +34,8 @@ VARVE_INLINE V load_lanes(T const* p) {
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     if constexpr (M::live == kernel::lanes<E>) return kernel::load(p);
     else return kernel::load_first(p, M::live);
+  } else if constexpr (Stride == 1 && M::live == kernel::lanes<E>) {
+    return kernel::load_converted<E>(p);
   } else {
     alignas(64) E all[kernel::lanes<E>]{};
     for (int l = 0; l < M::live; ++l) all[l] = static_cast<E>(p[l * Stride]);
@@ -56,7 +58,8 @@ VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
   }
 }
 
-template <class M, index_t Stride, class T, class V>
+/// ... and back; `Fits`: no integer has to wrap around.
+template <class M, index_t Stride, bool Fits = false, class T, class V>
 VARVE_INLINE void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
@@ -64,6 +67,8 @@ VARVE_INLINE void store_lanes(T* p, V const& v) {
   } else if constexpr (Stride == 1 && std::is_same_v<E, T>) {
     if constexpr (M::live == kernel::lanes<E>) kernel::store(p, v);
     else kernel::store_first(p, M::live, v);
+  } else if constexpr (Stride == 1 && M::live == kernel::lanes<E>) {
+    kernel::store_converted<Fits>(p, v);
   } else {
     alignas(64) E all[kernel::lanes<E>];
     kernel::store(all, v);

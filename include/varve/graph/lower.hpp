@@ -247,7 +247,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       }
     }
     bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && is_narrow(s.type);
-    s.wraps = multiplies_integers || (s.kind == step_kind::op && !s.wide && what <= known::square && is_narrow(s.type));
+    s.wraps = multiplies_integers || (is_narrow(s.type) && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;

@@ -260,8 +260,8 @@ private:
   }
   template <int S, class M, class Mem, class X>
   static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
-    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>>(mem, i, p, v);
-    else detail::store_lanes<M, target_stride<S>>(p, v);
+    if constexpr (sized<P>) detail::store_sized<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(mem, i, p, v);
+    else detail::store_lanes<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(p, v);
   }
   template <int L, int S>
   static VARVE_INLINE void start([[maybe_unused]] V* sum) {

@@ -30,20 +30,6 @@ constexpr To wrapped(From x) {
   if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) return static_cast<To>(kernel::cast<std::int64_t>(x));
   else return kernel::cast<To>(x);
 }
-/// ... in every lane.
-template <class To, lane T>
-VARVE_INLINE batch<T> wrapped(batch<T> const& x) {
-  return kernel::lanewise([](T e) { return static_cast<T>(kernel::wrapped<To>(e)); }, x);
-}
-/// The product of such integers, which wraps around: exact where the lanes would round it.
-template <class To, class V>
-VARVE_INLINE V wrapped_product(V const& x, V const& y) {
-  using E = element_t<V>;
-  auto const f = [](E a, E b) { return static_cast<E>(kernel::wrapped<To>(static_cast<std::int64_t>(a) * static_cast<std::int64_t>(b))); };
-  if constexpr (is_batch<V>) return kernel::lanewise<E>(f, x, y);
-  else return f(x, y);
-}
-
 /// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
 constexpr double converted(dtype to, double x, dtype from) {
   auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };

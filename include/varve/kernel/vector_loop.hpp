@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
-#include <varve/kernel/convert.hpp>
+#include <varve/kernel/convert_batch.hpp>
 #include <varve/kernel/simd.hpp>
 
 /// @file
@@ -33,6 +33,7 @@ VARVE_INLINE batch<T> load(T const* p, live_lanes<N>) {
 /// `p[0]`, `p[stride]`, ... converted to `T`; not live lanes are 0.
 template <lane T, class E, int N>
 VARVE_INLINE batch<T> load_strided(E const* p, index_t stride, live_lanes<N>) {
+  if (N == static_cast<int>(lanes<T>) && stride == 1) return kernel::load_converted<T>(p);
   T all[lanes<T>]{};
   for (int l = 0; l < N; ++l) all[l] = static_cast<T>(p[l * stride]);
   return kernel::load(all);
@@ -46,9 +47,10 @@ VARVE_INLINE void store(T* p, batch<T> const& v, live_lanes<N>) {
 /// Stores the live lanes to `p[0]`, `p[stride]`, ..., converted to the elements there.
 template <lane T, class E, int N>
 VARVE_INLINE void store_strided(E* p, index_t stride, batch<T> const& v, live_lanes<N>) {
+  if (N == static_cast<int>(lanes<T>) && stride == 1) return kernel::store_converted(p, v);
   T all[lanes<T>];
   kernel::store(all, v);
-  for (int l = 0; l < N; ++l) p[l * stride] = kernel::cast<E>(all[l]);
+  for (int l = 0; l < N; ++l) p[l * stride] = kernel::wrapped<E>(all[l]);
 }
 /// `x` in the live lanes, `old` in the others.
 template <lane T, int N>
@@ -67,11 +69,6 @@ VARVE_INLINE batch<T> ramp(T start, T step) {
   T all[lanes<T>];
   for (std::size_t l = 0; l < lanes<T>; ++l) all[l] = start + static_cast<T>(l) * step;
   return kernel::load(all);
-}
-/// Every lane as an element of type `E` holds it.
-template <class E, lane T>
-VARVE_INLINE batch<T> through(batch<T> const& v) {
-  return kernel::lanewise([](T x) { return static_cast<T>(kernel::cast<E>(x)); }, v);
 }
 
 } // namespace varve::kernel
