@@ -41,7 +41,7 @@ struct cond_call {
   // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
   template <class I, class A>
   static constexpr auto dual_fn(I const& in, A const& f) {
-    return detail::dual_fn<I, A>{in, f};
+    return detail::dual_trees_fn<I, A>{in, f};
   }
   template <class A, class... V>
   static constexpr auto pull_fn(A const& f, V const&...) {
@@ -63,14 +63,10 @@ struct cond_call {
   static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
     return std::apply(f, x);
   }
-  /// (values..., tangents...) to the results closed as pairs.
+  /// The trees of values and of tangents to that of the results, closed as pairs.
   template <class Y, class A>
   static constexpr auto split_pairs(Y const& y, A const& close) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
-      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
-    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+    return tree_map(close, y.first, y.second);
   }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
