@@ -69,6 +69,12 @@ TEST_CASE("cond: forwards over reverse, and results of any structure, where the 
   }
 }
 
+TEST_CASE("cond: branches of different dtypes are refused as such, traced too", "[hop][cond][exception]") {
+  constexpr auto f = [](auto x) { return vv::cond(vv::sum(x) > 0.0, [](auto v) { return v; }, [](auto v) { return v > 0.0; }, x); };
+  CHECK_THROWS_AS(vv::trace_graph(f, vv::meta{vv::dtype::float32, {3}}), vv::dtype_error);
+  CHECK_THROWS_AS(vv::make_fx(f)(from({1, 2}, {2})), vv::dtype_error);
+}
+
 TEST_CASE("cond: what a branch captures is differentiated, mapped and carried along", "[hop][cond]") {
   tensor const x = from({0.5, -1, 2}, {3}), w = number(3);
   auto const f = [](tensor const& v, tensor const& c) {

@@ -20,8 +20,7 @@ constexpr void require_alike(U const& u, V const& v) {
   if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
     static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>, "varve: cond: both functions must return values of one shape and dtype");
   } else {
-    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
-    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
+    require_alike(meta{dtype_of(u), to_dims(shape_of(u))}, meta{dtype_of(v), to_dims(shape_of(v))});
   }
 }
 } // namespace detail
