@@ -244,6 +244,12 @@ TEST_CASE("while_loop: what is wrong is said at once, and leaves every stack as 
   CHECK_THROWS_WITH(vv::while_loop([&](tensor const& v) { return vv::sum(writes(v)) < 10.0; }, [](tensor const& v) { return v; }, vv::clone(x)), ContainsText("writes into one of its operands"));
   CHECK_THROWS_WITH(vv::while_loop<4>(small, [](tensor const& v) { return v; }, x), ContainsText("while_loop is not done after the 4 steps that bound it"));
   CHECK_THROWS_AS(vv::vmap(vv::grad(cube_root<3>))(boxed(array<double, 2>{1e6, 1})), vv::step_limit_error);
+  // of lanes too, where what a body gives is selected, not broadcast or promoted to what is carried
+  auto const lanes = [&](auto const& f) { return vv::vmap([&](tensor const& v) { return vv::while_loop<4>([](tensor const& u) { return vv::sum(u) < 10.0; }, f, v); })(vv::stack(std::vector{x, x}, 0)); };
+  CHECK_THROWS_AS(lanes([](tensor const& v) { return tensor(vv::sum(v) + 10.0); }), vv::shape_error);
+  CHECK_THROWS_WITH(lanes([](tensor const& v) { return vv::to(v, vv::dtype::bool_); }), ContainsText("value 0: dtype float32 became bool"));
+  constexpr auto traced = [](auto v) { return vv::vmap([](auto r) { return vv::while_loop<4>([](auto u) { return vv::sum(u) < 10.0; }, [](auto u) { return vv::sum(u) + 10.0; }, r); })(v); };
+  CHECK_THROWS_AS(vv::trace_graph(traced, vv::meta{vv::dtype::float32, {2, 3}}), vv::shape_error);
   CHECK_THROWS_AS(vv::grad(cube_root<3>)(boxed(1e6)), vv::step_limit_error);
   CHECK(cube_root<9>(boxed(8.0)).item<double>() == Approx(2));
   CHECK(vv::this_thread_state.quiet());

@@ -112,16 +112,6 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   }
 }
 
-/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
-template <class F, class T>
-constexpr auto tree_map_indexed(F const& f, T const& t) {
-  if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(arg_t<0>{}, t);
-  }
-}
-
 namespace detail {
 /// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
 template <class F, class T, std::size_t... K>
@@ -180,6 +170,17 @@ constexpr auto tree_unflatten(L const& leaves) {
     }(std::make_index_sequence<std::tuple_size_v<E>>{});
   } else {
     return std::get<First>(leaves);
+  }
+}
+
+/// Applies `f(arg<k>, leaf)` to every leaf, k being its place among them, and gives the tree of the results.
+template <class F, class T>
+constexpr auto tree_map_indexed(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) {
+    auto const leaves = tree_leaves(t);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return tree_unflatten<T>(std::make_tuple(f(arg_t<K>{}, std::get<K>(leaves))...)); }(std::make_index_sequence<detail::leaf_count<T>()>{});
+  } else {
+    return f(arg_t<0>{}, t);
   }
 }
 

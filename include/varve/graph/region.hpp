@@ -37,6 +37,11 @@ template <class Tag>
 inline constexpr op_handle hop_handle = detail::make_hop_handle<Tag>();
 
 namespace detail {
+/// The results of both branches of a `cond` must be of one shape and dtype.
+constexpr void require_alike(meta const& a, meta const& b) {
+  if (!(a.sizes == b.sizes)) refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes);
+  if (a.type != b.type) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(b.type));
+}
 /// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
 template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
@@ -61,7 +66,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   auto const other = detail::trace_into(on_false, op.on_false, metas, std::index_sequence_for<X...>{});
   on_false.close();
   static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
-  tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
+  tree_map([](meta const& a, meta const& b) { return detail::require_alike(a, b), 0; }, shapes, other);
   int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;

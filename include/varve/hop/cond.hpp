@@ -20,8 +20,7 @@ constexpr void require_alike(U const& u, V const& v) {
   if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
     static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>, "varve: cond: both functions must return values of one shape and dtype");
   } else {
-    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
-    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
+    require_alike(meta{dtype_of(u), to_dims(shape_of(u))}, meta{dtype_of(v), to_dims(shape_of(v))});
   }
 }
 } // namespace detail
@@ -41,7 +40,7 @@ struct cond_call {
   // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
   template <class I, class A>
   static constexpr auto dual_fn(I const& in, A const& f) {
-    return detail::dual_fn<I, A>{in, f};
+    return detail::dual_trees_fn<I, A>{in, f};
   }
   template <class A, class... V>
   static constexpr auto pull_fn(A const& f, V const&...) {
@@ -63,14 +62,10 @@ struct cond_call {
   static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
     return std::apply(f, x);
   }
-  /// (values..., tangents...) to the results closed as pairs.
+  /// The trees of values and of tangents to that of the results, closed as pairs.
   template <class Y, class A>
   static constexpr auto split_pairs(Y const& y, A const& close) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
-      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
-    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+    return tree_map(close, y.first, y.second);
   }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {

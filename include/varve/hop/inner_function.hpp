@@ -44,6 +44,20 @@ struct dual_fn {
   }
 };
 
+/// ... to the pair of the tree of primals and that of tangents: results may be any tree, one value or a tuple of one.
+template <class I, class F>
+struct dual_trees_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + sizeof...(K)>(x...))...);
+      return std::pair(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y), tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+};
+
 /// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function again in reverse mode.
 template <std::size_t N, class F>
 struct pull_fn {
@@ -53,10 +67,7 @@ struct pull_fn {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
       auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
       auto const run = vjp(with_captures, nth<K>(x...)...);
-      auto const g = [&] {
-        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
-        else return std::make_tuple(nth<N + G>(x...)...);
-      }();
+      auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
       return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
     }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/graph/region.hpp>
 #include <varve/hop/pack.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/compare.hpp>
@@ -114,6 +115,22 @@ struct ending_step {
                   tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
   }
 };
+/// Refuses a body that gives values of other shapes and dtypes than it took, which `where` would broadcast and promote. Static ones are the compiler's to refuse.
+template <class P, class Q>
+constexpr void require_kept(P const& before, Q const& now) {
+  list<meta> took, gave;
+  bool same = true;
+  tree_map(
+      [&](auto const& b, auto const& n) {
+        if constexpr (!is_ints<decltype(shape_of(b))> || !is_ints<decltype(shape_of(n))>) {
+          took.push_back({dtype_of(b), to_dims(shape_of(b))}), gave.push_back({dtype_of(n), to_dims(shape_of(n))});
+          same = same && took.back() == gave.back();
+        }
+        return b;
+      },
+      before, now);
+  if (!same) refuse::values_must_keep_shape_and_dtype("while_loop", took.data(), gave.data(), static_cast<int>(took.size()));
+}
 /// ... of lanes of which some are done: these keep what they carry.
 template <class W, class F, class C>
 struct keeping_step {
@@ -126,8 +143,10 @@ struct keeping_step {
     auto const zero = carried - carried;
     auto const going = first_of(spread(condition, p));
     auto const y = spread(f, p);
-    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  part(y, carried, count_of(y)));
+    auto const before = part(p, zero, carried);
+    auto const now = part(y, zero, carried);
+    require_kept(before, now);
+    return joined(tree_map([&](auto const& n, auto const& b) { return where(going, n, b); }, now, before), part(y, carried, count_of(y)));
   }
 };
 

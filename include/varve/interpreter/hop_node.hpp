@@ -5,19 +5,17 @@
 
 namespace varve::detail {
 
-template <class Y, class Level>
-struct result_slots {
-  using type = std::tuple<typename Level::template slot_of<Y>>;
-};
+template <class Leaves, class Level>
+struct result_slots;
 template <class... Y, class Level>
-struct result_slots<std::tuple<Y...>, Level> {
+struct result_slots<std::tuple<Y const&...>, Level> {
   using type = std::tuple<typename Level::template slot_of<Y>...>;
 };
 
-/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
+/// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
 template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
 struct hop_node : tape_node {
-  typename result_slots<Y, Level>::type out;
+  typename result_slots<decltype(tree_leaves(std::declval<Y const&>())), Level>::type out;
   Tape const* owner;
   [[no_unique_address]] Op op;
   P pred;
@@ -43,8 +41,8 @@ struct hop_node : tape_node {
   constexpr void pull_all(std::index_sequence<I...>) {
     auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
-      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
+      [[maybe_unused]] auto const results = tree_leaves(y);
+      return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
     (give(std::get<I>(slots), std::get<I>(gradients)), ...);
   }
