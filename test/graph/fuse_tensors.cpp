@@ -219,3 +219,20 @@ TEST_CASE("fuse: indices out of range are refused before they address memory", "
   CHECK(single(2.0, 0).item<float>() == 2);
   CHECK_THROWS_AS(single(2.0, 1), vv::index_error);
 }
+TEST_CASE("fuse: what counts along an axis is read from memory by the loops after the one that stored it", "[fuse][tensor]") {
+  constexpr auto f = [](auto const& k) {
+    auto const o = vv::one_hot(k, vv::axis<4>);
+    return std::tuple(o, vv::slice(o, vv::axis<0>, vv::range<1, 2>) + 1, vv::sum(o));
+  };
+  auto check = [&](std::tuple<tensor, tensor, tensor> const& y) {
+    auto const& [o, next, all] = y;
+    for (index_t i = 0; i < 4; ++i) CHECK(o.data<std::int64_t>()[i] == (i == 1));
+    CHECK(next.data<std::int64_t>()[0] == 2);
+    CHECK(all.item<std::int64_t>() == 1);
+  };
+  tensor const k = vv::full({}, 1.0, vv::dtype::int64);
+  check(f(k));
+  check(vv::fuse<spec<std::int64_t>>(f)(k));
+  check(vv::fuse<spec<std::int64_t>>(f, vv::table_driven)(k));
+  check(vv::compile(f)(k));
+}
