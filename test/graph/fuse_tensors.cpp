@@ -236,3 +236,11 @@ TEST_CASE("fuse: what counts along an axis is read from memory by the loops afte
   check(vv::fuse<spec<std::int64_t>>(f, vv::table_driven)(k));
   check(vv::compile(f)(k));
 }
+TEST_CASE("fuse: parts of a value are joined again", "[fuse][tensor]") {
+  constexpr auto f = [](auto const& x) { return std::pair(vv::cat(vv::split(x, vv::axis<2>, vv::axis<0>), vv::axis<1>), vv::stack(vv::unbind(x, vv::axis<1>), vv::axis<1>)); };
+  tensor const x = counting({4, 3});
+  auto const [wide, same] = vv::fuse<spec<float, 4, 3>>(f)(x);
+  CHECK(wide.sizes() == vv::dims{2, 6});
+  for (index_t k = 0; k < 12; ++k) CHECK(wide.data<float>()[k] == static_cast<float>(k % 6 < 3 ? k / 6 * 3 + k % 6 : 6 + k / 6 * 3 + k % 6 - 3));
+  for (index_t k = 0; k < 12; ++k) CHECK(same.data<float>()[k] == static_cast<float>(k));
+}
