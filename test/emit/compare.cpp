@@ -10,6 +10,7 @@
 #include "integers.hpp"
 #include "layers.hpp"
 #include "layers_double.hpp"
+#include "lone.hpp"
 #include "mixed.hpp"
 #include "narrow.hpp"
 #include "narrow_wide.hpp"
@@ -109,6 +110,14 @@ TEST_CASE("emit: slices, joins and their gradients", "[emit]") {
   CHECK(difference(hessian::run, "hessian") <= 4 * ulp_double);
 }
 TEST_CASE("emit: elements addressed by values", "[emit]") { CHECK(difference(picks::run, "picks") <= 2 * ulp); }
+TEST_CASE("emit: axes alone, and values without elements", "[emit]") {
+  CHECK(difference(lone::run, "lone") == 0);
+  float const x[7]{}, a = 0;
+  std::int64_t const outside[] = {6, 0, 7}, zero = 0;
+  float y[32];
+  std::int64_t k[3];
+  CHECK_THROWS_AS(lone::run(x, outside, nullptr, &a, &zero, k, k + 1, k + 2, y, y + 3, y + 10, y + 17, y + 18), std::out_of_range);
+}
 TEST_CASE("emit: cond is a branch, scan a loop", "[emit]") {
   CHECK(difference(functions::run, "functions") <= 4 * ulp);
   CHECK(difference(functions_even::run, "functions_even") <= 4 * ulp);

@@ -54,6 +54,11 @@ inline constexpr auto picks = [](tensor const& x, tensor const& i) {
   return std::tuple(picked, vv::argmax(h, vv::axis<1>), vv::argmax(h, vv::axis<0>), vv::cat(std::tuple(h, picked), vv::axis<0>), vv::slice(h, vv::axis<1>, 3, 21, 4), vv::one_hot(i, vv::axis<12>),
                     vv::scatter_add(x, vv::axis<0>, vv::expand(vv::reshape(i, dims{3, 1}), dims{3, 30}), picked), vv::reshape(vv::permute(h, dims{1, 0}), dims{360}));
 };
+/// Axes alone, and none: names that stand without a loop around them, temporaries without elements.
+inline constexpr auto lone = [](tensor const& x, tensor const& i, tensor const& none, tensor const& a, tensor const& k) {
+  return std::tuple(vv::argmax(x, vv::axis<0>), vv::argmax(vv::neg(x), vv::axis<0>), vv::argmax(a, vv::axis<0>), vv::gather(x, vv::axis<0>, i), vv::scatter_add(x, vv::axis<0>, i, vv::gather(x, vv::axis<0>, i)),
+                    vv::scatter_add(x, vv::axis<0>, none, vv::slice(x * 2.0, vv::axis<0>, 1, 1)), vv::gather(a, vv::axis<0>, k), vv::scatter_add(a, vv::axis<0>, k, a * 2.0));
+};
 inline constexpr auto mixed = [](tensor const& a, tensor const& b, tensor const& c, tensor const& e) {
   tensor const p = a > c;
   return std::tuple(a + 1, a * 3 - a, vv::sum(a), a + b, c * c, c + a, p, vv::where(p, b, e), vv::sum(p), vv::amax(a), a / c, vv::to(e, dtype::int32), b * e, vv::to(b, dtype::bool_), vv::sum(c),
@@ -107,6 +112,7 @@ inline std::vector<sample> samples() {
   all.push_back(traced("hessian", vv::hessian(neighbours), counting({41}, dtype::float64)));
   all.push_back(traced("wide_layer", [](tensor const& x, tensor const& w) { return vv::relu(vv::matmul(x, w)); }, counting({70, 80}), counting({80, 90}, dtype::float32, 0.01)));
   all.push_back(traced("picks", picks, counting({12, 30}), tensor({std::int64_t(2), std::int64_t(0), std::int64_t(11)})));
+  all.push_back(traced("lone", lone, counting({7}), tensor({std::int64_t(6), std::int64_t(0), std::int64_t(6)}), counting({0}, dtype::int64), counting({}), counting({}, dtype::int64, 0, 0)));
   all.push_back(traced("mixed", mixed, counting({41}, dtype::int64, 1, -7), counting({41}), counting({41}, dtype::uint8, 1, 1), counting({41}, dtype::float64)));
   all.push_back(traced("narrow", narrow, counting({2, 3}, dtype::uint8, 50, 3), counting({2, 3}, dtype::int32, 30000, -60000), counting({2, 3}, dtype::bool_, 0.5, -1)));
   all.push_back(traced("narrow_wide", narrow, counting({5, 30}, dtype::uint8, 50, 3), counting({5, 30}, dtype::int32, 30000, -60000), counting({5, 30}, dtype::bool_, 0.5, -1)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Fused functions on run-time memory: views of static extents, and tensors under declared specs.
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <span>
 #include <varve/varve.hpp>
@@ -192,4 +193,54 @@ TEST_CASE("fuse: a tensor that is not as declared is named, with what was expect
     write(frozen);
   }
   CHECK(frozen.data<float>()[1] == 3);
+}
+TEST_CASE("fuse: indices out of range are refused before they address memory", "[fuse][tensor][error]") {
+  constexpr auto f = [](auto const& x, auto const& i) {
+    return vv::vmap(vv::grad([](auto const& v, auto const& j) { return vv::sum(vv::square(vv::gather(v, vv::axis<0>, j))); }))(x, i);
+  };
+  constexpr auto fused = vv::fuse<spec<float, 3, 4>, spec<std::int64_t, 3, 2>>(f);
+  constexpr auto tables = vv::fuse<spec<float, 3, 4>, spec<std::int64_t, 3, 2>>(f, vv::table_driven);
+  constexpr auto sized = vv::fuse<spec<float, vv::dim<"n">, 4>, spec<std::int64_t, vv::dim<"n">, 2>>([](auto const& x, auto const& i) { return vv::scatter_add(vv::gather(x, vv::axis<1>, i), vv::axis<0>, i, vv::slice(x, vv::axis<1>, vv::range<0, 2>)); });
+  tensor const x = counting({3, 4}), i = vv::full({3, 2}, 1.0, vv::dtype::int64);
+  auto at = [&](index_t k) -> std::int64_t& { return i.data<std::int64_t>()[k]; };
+  CHECK(fused(x, i).data<float>()[9] == 4 * 9);
+  for (std::int64_t wrong : {std::int64_t(4), std::int64_t(-1), std::int64_t(1) << 40, std::numeric_limits<std::int64_t>::min()}) {
+    at(5) = wrong;
+    CHECK_THROWS_AS(f(x, i), vv::index_error);
+    CHECK_THROWS_AS(fused(x, i), vv::index_error);
+    CHECK_THROWS_AS(tables(x, i), vv::index_error);
+    CHECK_THROWS_AS(sized(x, i), vv::index_error);
+    CHECK_THROWS_AS(vv::fuse(f)(tensor_ref<float const, 3, 4>(x), tensor_ref<std::int64_t const, 3, 2>(i)), vv::index_error);
+  }
+  at(5) = 3; // a column that `x` has, of rows that the result does not have
+  CHECK(fused(x, i).data<float>()[11] == 2 * 11);
+  CHECK_THROWS_WITH(sized(x, i), ContainsText("scatter_add: index 3 is out of range for size 3"));
+  constexpr auto single = vv::fuse<spec<float>, spec<std::int64_t>>([](auto const& a, auto const& k) { return vv::gather(a, vv::axis<0>, k); });
+  CHECK(single(2.0, 0).item<float>() == 2);
+  CHECK_THROWS_AS(single(2.0, 1), vv::index_error);
+}
+TEST_CASE("fuse: what counts along an axis is read from memory by the loops after the one that stored it", "[fuse][tensor]") {
+  constexpr auto f = [](auto const& k) {
+    auto const o = vv::one_hot(k, vv::axis<4>);
+    return std::tuple(o, vv::slice(o, vv::axis<0>, vv::range<1, 2>) + 1, vv::sum(o));
+  };
+  auto check = [&](std::tuple<tensor, tensor, tensor> const& y) {
+    auto const& [o, next, all] = y;
+    for (index_t i = 0; i < 4; ++i) CHECK(o.data<std::int64_t>()[i] == (i == 1));
+    CHECK(next.data<std::int64_t>()[0] == 2);
+    CHECK(all.item<std::int64_t>() == 1);
+  };
+  tensor const k = vv::full({}, 1.0, vv::dtype::int64);
+  check(f(k));
+  check(vv::fuse<spec<std::int64_t>>(f)(k));
+  check(vv::fuse<spec<std::int64_t>>(f, vv::table_driven)(k));
+  check(vv::compile(f)(k));
+}
+TEST_CASE("fuse: parts of a value are joined again", "[fuse][tensor]") {
+  constexpr auto f = [](auto const& x) { return std::pair(vv::cat(vv::split(x, vv::axis<2>, vv::axis<0>), vv::axis<1>), vv::stack(vv::unbind(x, vv::axis<1>), vv::axis<1>)); };
+  tensor const x = counting({4, 3});
+  auto const [wide, same] = vv::fuse<spec<float, 4, 3>>(f)(x);
+  CHECK(wide.sizes() == vv::dims{2, 6});
+  for (index_t k = 0; k < 12; ++k) CHECK(wide.data<float>()[k] == static_cast<float>(k % 6 < 3 ? k / 6 * 3 + k % 6 : 6 + k / 6 * 3 + k % 6 - 3));
+  for (index_t k = 0; k < 12; ++k) CHECK(same.data<float>()[k] == static_cast<float>(k));
 }

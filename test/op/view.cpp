@@ -101,6 +101,9 @@ TEST_CASE("cat, stack, gather, scatter_add, one_hot: what is refused", "[op][cat
   CHECK_THROWS_AS(vv::stack(std::vector<tensor>{x, y}, 0), vv::shape_error);
   CHECK_THROWS_AS(vv::gather(x, 1, from({0, 3}, {2, 1}, dtype::int64)), vv::index_error);
   CHECK_THROWS_AS(vv::gather(x, 1, from({0, -1}, {2, 1}, dtype::int64)), vv::index_error);
+  CHECK(difference(vv::gather(from({2.5}, {}), 0, from({0}, {}, dtype::int64)), from({2.5}, {})) == "");
+  CHECK_THROWS_AS(vv::gather(from({2.5}, {}), 0, from({1}, {}, dtype::int64)), vv::index_error);
+  CHECK_THROWS_AS(vv::scatter_add(from({2.5}, {}), 0, from({-1}, {}, dtype::int64), from({2.5}, {})), vv::index_error);
   CHECK_THROWS_AS(vv::gather(x, 1, from({0, 1}, {2}, dtype::int64)), vv::shape_error);
   CHECK_THROWS_AS(vv::gather(x, 1, from({0, 1}, {2, 1}, dtype::int32)), vv::dtype_error);
   CHECK_THROWS_AS(vv::scatter_add(x, 0, i, uniform({1, 2}, draw)), vv::shape_error);

@@ -77,18 +77,26 @@ private:
     out.line(y + "[" + at(c.out.sizes, axis, "(" + text(c.at[1][1]) + " + " + text(c.at[1][3]) + " * i" + text(axis) + ")") + "] = " + a + "[" + at(c.in[0].sizes) + "];");
     close(c.in[0].sizes);
   }
-  std::string picked(dims const& sizes) const { return "static_cast<index_t>(" + b + "[" + at(sizes) + "])"; }
+  /// Opens a loop over the indices `b`, and names the one at hand `there`, which must be one of `size`.
+  void open_picked(dims const& sizes, index_t size) const {
+    open(sizes.n ? sizes : dims{1});
+    out.line("index_t const there = static_cast<index_t>(" + b + "[" + at(sizes) + "]);");
+    out.line("if (there < 0 || there >= " + text(size) + ") throw std::out_of_range(\"" + c.op->name + ": an index is out of range for size " + text(size) + "\");");
+  }
+  void close_picked(dims const& sizes) const { close(sizes.n ? sizes : dims{1}); }
   void gather() const {
-    open(c.out.sizes);
-    out.line(y + "[" + at(c.out.sizes) + "] = " + a + "[" + at(c.in[0].sizes, c.at[0][0], picked(c.out.sizes)) + "];");
-    close(c.out.sizes);
+    dims const& x = c.in[0].sizes;
+    open_picked(c.out.sizes, x.n ? x[static_cast<int>(c.at[0][0])] : 1);
+    out.line(y + "[" + at(c.out.sizes) + "] = " + a + "[" + at(x, c.at[0][0], "there") + "];");
+    close_picked(c.out.sizes);
   }
   void scatter_add() const {
-    out.line("for (index_t e = 0; e < " + text(numel(c.out.sizes)) + "; ++e) " + y + "[e] = " + a + "[e];");
-    open(c.in[1].sizes);
-    std::string const there = y + "[" + at(c.out.sizes, c.at[0][0], picked(c.in[1].sizes)) + "]";
-    out.line(there + " = kernel::add(" + there + ", " + d + "[" + at(c.in[2].sizes) + "]);");
-    close(c.in[1].sizes);
+    dims const& r = c.out.sizes;
+    out.line("for (index_t e = 0; e < " + text(numel(r)) + "; ++e) " + y + "[e] = " + a + "[e];");
+    open_picked(c.in[1].sizes, r.n ? r[static_cast<int>(c.at[0][0])] : 1);
+    std::string const to = y + "[" + at(r, c.at[0][0], "there") + "]";
+    out.line(to + " = kernel::add(" + to + ", " + d + "[" + at(c.in[2].sizes) + "]);");
+    close_picked(c.in[1].sizes);
   }
   void argmax() const {
     dims const& s = c.in[0].sizes;
@@ -97,6 +105,7 @@ private:
     for (int k = 0; k < s.n; ++k)
       if (k != axis) others.push_back(s[k]);
     std::string const i = "i" + text(axis);
+    if (others.n == 0) out.open("{"); // `best` is a name of this stage
     for (int k = 0; k < s.n; ++k)
       if (k != axis) out.open("for (index_t i" + text(k) + " = 0; i" + text(k) + " < " + text(s[k]) + "; ++i" + text(k) + ") {");
     std::string result; // the element number without the axis
@@ -109,7 +118,7 @@ private:
     out.line("if (" + here + " > " + greatest + (is_floating(c.in[0].type) ? " || (" + here + " != " + here + " && " + greatest + " == " + greatest + ")" : "") + ") best = " + i + ";"); // NaN is greatest
     out.close();
     out.line(y + "[" + (result.empty() ? "0" : result) + "] = best;");
-    close(others);
+    close(others.n ? others : dims{1});
   }
 };
 

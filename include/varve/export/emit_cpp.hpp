@@ -35,7 +35,7 @@ public:
     include("std::memcpy", "cstring");
     include("std::numeric_limits", "limits");
     include("std::make_unique", "memory");
-    include("std::runtime_error", "stdexcept");
+    include(w.all.text.find("std::runtime_error") != std::string::npos ? "std::runtime_error" : "std::out_of_range", "stdexcept");
     include("std::swap", "utility");
     s += "#include <varve/core/dims.hpp>\n";
     include("kernel::cast", "varve/kernel/convert.hpp");
@@ -87,16 +87,17 @@ private:
     }
   }
   void workspace(loop::program const& p, writer& out) {
-    if (p.workspace == 0) return;
-    if (p.workspace <= most_on_stack) out.line("alignas(64) std::byte workspace[" + text(p.workspace) + "];");
-    else out.line("auto const workspace = std::make_unique<std::byte[]>(" + text(p.workspace) + ");");
+    bool const on_stack = p.workspace <= most_on_stack;
+    bool opened = false;
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
       if (b.where != loop::place::arena || !touched(p, static_cast<int>(k))) continue;
-      std::string const type = type_text(b.type);
-      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (p.workspace <= most_on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
+      std::string const type = type_text(b.type), bytes = text(p.workspace ? p.workspace : 1); // temporaries without elements have names too
+      if (!opened) out.line(on_stack ? "alignas(64) std::byte workspace[" + bytes + "];" : "auto const workspace = std::make_unique<std::byte[]>(" + bytes + ");");
+      opened = true;
+      out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
     }
-    out.line("");
+    if (opened) out.line("");
   }
   static bool touched(loop::program const& p, int b) {
     for (loop::access const& a : p.accesses)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/message.hpp>
 #include <varve/graph/emit.hpp>
 #include <varve/kernel/convolution.hpp>
 #include <varve/kernel/matmul.hpp>
@@ -19,18 +20,18 @@ struct slice_backward_facts {
 };
 struct gather_facts {
   int rank, axis;
-  index_t total;
+  index_t total, size; // size: how many elements an index may choose from
   dims sizes, stride, in_stride;
   constexpr explicit gather_facts(call_info const& c)
-      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), size(rank ? c.in[0].sizes[axis] : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
 };
 struct scatter_add_facts {
   int rank, axis;
-  index_t total, count;
+  index_t total, count, size; // size: as of gather
   dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
   constexpr explicit scatter_add_facts(call_info const& c)
-      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
-        source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis] : 1), sizes(c.in[1].sizes),
+        stride(contiguous_strides(sizes)), source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
 };
 struct convolution_facts : kernel::convolution_sizes {
   constexpr explicit convolution_facts(call_info const& c) : convolution_sizes(c.at, c.in[0].sizes, c.in[1].sizes, c.out.sizes) {}
@@ -50,8 +51,18 @@ VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* o
     for (index_t q = 0; q < x.count; ++q)
       for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
 }
+/// Refuses indices out of range as the operators do, before any of them addresses memory; a pass of its own, which compilers vectorize.
+template <class I>
+VARVE_INLINE void check_indices(char const* op, I const* index, index_t count, index_t size) {
+  auto const outside = [&](index_t e) { return static_cast<std::uint64_t>(index[e]) >= static_cast<std::uint64_t>(size); }; // negative ones too
+  bool any = false;
+  for (index_t e = 0; e < count; ++e) any |= outside(e);
+  for (index_t e = 0; any && e < count; ++e)
+    if (outside(e)) refuse::index_out_of_range(op, static_cast<index_t>(index[e]), size);
+}
 template <class T, class I>
 VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
+  check_indices("gather", index, x.total, x.size);
   for (index_t e = 0; e < x.total; ++e) {
     index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
     for (int d = 0; d < x.rank; ++d)
@@ -61,6 +72,7 @@ VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* o
 }
 template <class T, class I>
 VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* index, T const* source, T* out) {
+  check_indices("scatter_add", index, x.count, x.size);
   for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
   for (index_t e = 0; e < x.count; ++e) {
     index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;

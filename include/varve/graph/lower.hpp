@@ -30,7 +30,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot || what == known::count;
+    bool const index = in.as == instance::form::value && (what == known::arange || what == known::one_hot || what == known::count); // else it lies in memory, by another nest
     if (in.as == instance::form::value && !index) {
       steps += 1;
       continue;

@@ -69,9 +69,9 @@ constexpr auto join_range(A const& axis, T const& values) {
     return bind<cat_t>(a)(to(x, type), to(y, type));
   }
 }
-/// Joins [from, from + count) of a sequence of values of one type (tensors).
+/// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
-auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
@@ -80,7 +80,7 @@ auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t
 }
 /// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
 template <class T>
-std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
+constexpr std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
   std::vector<T> kept;
   dtype type = dtype_of(values[0]);
   for (std::size_t k = 0; k < count; ++k) {
@@ -106,7 +106,7 @@ template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 } // namespace detail
 
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});

@@ -12,6 +12,9 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
   for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
   if (!fits) refuse::shapes_do_not_match(op, x, index);
 }
+constexpr void check_element(char const* op, index_t k, index_t size) { // of a value of rank 0 there is one, as in PyTorch
+  if (k < 0 || k >= size) refuse::index_out_of_range(op, k, size);
+}
 } // namespace detail
 
 /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
@@ -31,10 +34,8 @@ struct rules<gather_t> {
     int const a = static_cast<int>(at[0][0]);
     for_each_index(index.sizes, [&](dims const& i) {
       dims from = i;
-      if (i.n) {
-        from[a] = index.at(i);
-        if (from[a] < 0 || from[a] >= x.sizes[a]) refuse::index_out_of_range("gather", from[a], x.sizes[a]);
-      }
+      detail::check_element("gather", index.at(i), i.n ? x.sizes[a] : 1);
+      if (i.n) from[a] = index.at(i);
       out.at(i) = x.at(from);
     });
   }
@@ -73,10 +74,8 @@ struct rules<scatter_add_t> {
     for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
     for_each_index(index.sizes, [&](dims const& i) {
       dims to = i;
-      if (i.n) {
-        to[a] = index.at(i);
-        if (to[a] < 0 || to[a] >= x.sizes[a]) refuse::index_out_of_range("scatter_add", to[a], x.sizes[a]);
-      }
+      detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a] : 1);
+      if (i.n) to[a] = index.at(i);
       out.at(to) = static_cast<R>(out.at(to) + source.at(i));
     });
   }
