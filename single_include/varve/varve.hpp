@@ -11602,16 +11602,6 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   }
 }
 
-/// Applies `f(arg<k>, value)` to a value (k = 0) or to the elements of a flat tuple.
-template <class F, class T>
-constexpr auto tree_map_indexed(F const& f, T const& t) {
-  if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::make_tuple(f(arg_t<K>{}, std::get<K>(t))...); }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(arg_t<0>{}, t);
-  }
-}
-
 namespace detail {
 /// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
 template <class F, class T, std::size_t... K>
@@ -11670,6 +11660,17 @@ constexpr auto tree_unflatten(L const& leaves) {
     }(std::make_index_sequence<std::tuple_size_v<E>>{});
   } else {
     return std::get<First>(leaves);
+  }
+}
+
+/// Applies `f(arg<k>, leaf)` to every leaf, k being its place among them, and gives the tree of the results.
+template <class F, class T>
+constexpr auto tree_map_indexed(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) {
+    auto const leaves = tree_leaves(t);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) { return tree_unflatten<T>(std::make_tuple(f(arg_t<K>{}, std::get<K>(leaves))...)); }(std::make_index_sequence<detail::leaf_count<T>()>{});
+  } else {
+    return f(arg_t<0>{}, t);
   }
 }
 
@@ -12528,19 +12529,17 @@ struct op_node : tape_node {
 // ---- varve/interpreter/hop_node.hpp
 namespace varve::detail {
 
-template <class Y, class Level>
-struct result_slots {
-  using type = std::tuple<typename Level::template slot_of<Y>>;
-};
+template <class Leaves, class Level>
+struct result_slots;
 template <class... Y, class Level>
-struct result_slots<std::tuple<Y...>, Level> {
+struct result_slots<std::tuple<Y const&...>, Level> {
   using type = std::tuple<typename Level::template slot_of<Y>...>;
 };
 
-/// A recorded higher-order operator: a slot per result; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
+/// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents of all operands at once. `E...` are the operands' slots.
 template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
 struct hop_node : tape_node {
-  typename result_slots<Y, Level>::type out;
+  typename result_slots<decltype(tree_leaves(std::declval<Y const&>())), Level>::type out;
   Tape const* owner;
   [[no_unique_address]] Op op;
   P pred;
@@ -12566,8 +12565,8 @@ struct hop_node : tape_node {
   constexpr void pull_all(std::index_sequence<I...>) {
     auto const cotangent = [&](auto const& s, auto const& v) { return s.set ? s.value : lift_to_all(owner->tower, detail::constant_zeros(v)); };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
-      if constexpr (is_tree_node<Y>) return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(y))...);
-      else return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), y)...);
+      [[maybe_unused]] auto const results = tree_leaves(y);
+      return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
     (give(std::get<I>(slots), std::get<I>(gradients)), ...);
   }
@@ -14584,9 +14583,9 @@ constexpr auto join_range(A const& axis, T const& values) {
     return bind<cat_t>(a)(to(x, type), to(y, type));
   }
 }
-/// Joins [from, from + count) of a sequence of values of one type (tensors).
+/// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
 template <class A, class T>
-auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
+constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
   if (count == 1) return values[from];
   auto x = join_sequence(axis, values, from, count / 2);
   auto y = join_sequence(axis, values, from + count / 2, count - count / 2);
@@ -14595,7 +14594,7 @@ auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t
 }
 /// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such are there. The first gets the promoted dtype.
 template <class T>
-std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
+constexpr std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
   std::vector<T> kept;
   dtype type = dtype_of(values[0]);
   for (std::size_t k = 0; k < count; ++k) {
@@ -14621,7 +14620,7 @@ template <class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 } // namespace detail
 
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
+/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat(std::vector{a, b}, 0)`: values joined along an axis; dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   if constexpr (detail::tuple_like<X>) return detail::join_tuple(detail::as_fact(axis), values, std::make_index_sequence<std::tuple_size<X>::value>{});
@@ -15357,6 +15356,11 @@ template <class Tag>
 inline constexpr op_handle hop_handle = detail::make_hop_handle<Tag>();
 
 namespace detail {
+/// The results of both branches of a `cond` must be of one shape and dtype.
+constexpr void require_alike(meta const& a, meta const& b) {
+  if (!(a.sizes == b.sizes)) refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes);
+  if (a.type != b.type) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(b.type));
+}
 /// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
 template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
@@ -15381,7 +15385,7 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   auto const other = detail::trace_into(on_false, op.on_false, metas, std::index_sequence_for<X...>{});
   on_false.close();
   static_assert(std::is_same_v<decltype(shapes), decltype(other)>, "varve: cond: both functions must return the same number of values");
-  tree_map([](meta const& a, meta const& b) { return a == b ? 0 : (refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes), 0); }, shapes, other);
+  tree_map([](meta const& a, meta const& b) { return detail::require_alike(a, b), 0; }, shapes, other);
   int operands[1 + sizeof...(X)] = {pred, detail::node_in(outer, detail::as_proxy(x, &outer))...};
   int const id = outer.emit_functions(&hop_handle<Tag>, {}, operands, 1 + static_cast<int>(sizeof...(X)), on_true, &on_false);
   int k = 0;
@@ -15531,6 +15535,20 @@ struct dual_fn {
   }
 };
 
+/// ... to the pair of the tree of primals and that of tangents: results may be any tree, one value or a tuple of one.
+template <class I, class F>
+struct dual_trees_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + sizeof...(K)>(x...))...);
+      return std::pair(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y), tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+};
+
 /// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function again in reverse mode.
 template <std::size_t N, class F>
 struct pull_fn {
@@ -15540,10 +15558,7 @@ struct pull_fn {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
       auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
       auto const run = vjp(with_captures, nth<K>(x...)...);
-      auto const g = [&] {
-        if constexpr (sizeof...(G) == 1 && !is_tree_node<std::remove_cvref_t<decltype(run.first)>>) return (nth<N + G>(x...), ...);
-        else return std::make_tuple(nth<N + G>(x...)...);
-      }();
+      auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
       return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
     }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
   }
@@ -15601,8 +15616,7 @@ constexpr void require_alike(U const& u, V const& v) {
   if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
     static_assert(std::is_same_v<decltype(shape_of(u)), decltype(shape_of(v))> && std::is_same_v<decltype(type_fact(u)), decltype(type_fact(v))>, "varve: cond: both functions must return values of one shape and dtype");
   } else {
-    if (!(to_dims(shape_of(u)) == to_dims(shape_of(v)))) refuse::shapes_do_not_match("cond (results of the branches)", to_dims(shape_of(u)), to_dims(shape_of(v)));
-    if (dtype_of(u) != dtype_of(v)) refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(dtype_of(v)));
+    require_alike(meta{dtype_of(u), to_dims(shape_of(u))}, meta{dtype_of(v), to_dims(shape_of(v))});
   }
 }
 } // namespace detail
@@ -15622,7 +15636,7 @@ struct cond_call {
   // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
   template <class I, class A>
   static constexpr auto dual_fn(I const& in, A const& f) {
-    return detail::dual_fn<I, A>{in, f};
+    return detail::dual_trees_fn<I, A>{in, f};
   }
   template <class A, class... V>
   static constexpr auto pull_fn(A const& f, V const&...) {
@@ -15644,14 +15658,10 @@ struct cond_call {
   static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
     return std::apply(f, x);
   }
-  /// (values..., tangents...) to the results closed as pairs.
+  /// The trees of values and of tangents to that of the results, closed as pairs.
   template <class Y, class A>
   static constexpr auto split_pairs(Y const& y, A const& close) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      if constexpr (n == 1) return close(std::get<0>(y), std::get<1>(y));
-      else return std::make_tuple(close(std::get<K>(y), std::get<K + n>(y))...);
-    }(std::make_index_sequence<std::tuple_size_v<Y> / 2>{});
+    return tree_map(close, y.first, y.second);
   }
   template <value P, value... X>
   constexpr auto operator()(P const& p, X const&... x) const {
@@ -19670,7 +19680,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
     node const& nd = nodes[in.node];
     known const what = what_of[in.node];
-    bool const index = what == known::arange || what == known::one_hot || what == known::count;
+    bool const index = in.as == instance::form::value && (what == known::arange || what == known::one_hot || what == known::count); // else it lies in memory, by another nest
     if (in.as == instance::form::value && !index) {
       steps += 1;
       continue;
@@ -22602,18 +22612,18 @@ struct slice_backward_facts {
 };
 struct gather_facts {
   int rank, axis;
-  index_t total;
+  index_t total, size; // size: how many elements an index may choose from
   dims sizes, stride, in_stride;
   constexpr explicit gather_facts(call_info const& c)
-      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
+      : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), size(rank ? c.in[0].sizes[axis] : 1), sizes(c.out.sizes), stride(contiguous_strides(sizes)), in_stride(contiguous_strides(c.in[0].sizes)) {}
 };
 struct scatter_add_facts {
   int rank, axis;
-  index_t total, count;
+  index_t total, count, size; // size: as of gather
   dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
   constexpr explicit scatter_add_facts(call_info const& c)
-      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), sizes(c.in[1].sizes), stride(contiguous_strides(sizes)),
-        source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
+      : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)), count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis] : 1), sizes(c.in[1].sizes),
+        stride(contiguous_strides(sizes)), source_stride(contiguous_strides(c.in[2].sizes)), out_stride(contiguous_strides(c.out.sizes)) {}
 };
 struct convolution_facts : kernel::convolution_sizes {
   constexpr explicit convolution_facts(call_info const& c) : convolution_sizes(c.at, c.in[0].sizes, c.in[1].sizes, c.out.sizes) {}
@@ -22633,8 +22643,18 @@ VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* o
     for (index_t q = 0; q < x.count; ++q)
       for (index_t i = 0; i < x.inner; ++i) out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
 }
+/// Refuses indices out of range as the operators do, before any of them addresses memory; a pass of its own, which compilers vectorize.
+template <class I>
+VARVE_INLINE void check_indices(char const* op, I const* index, index_t count, index_t size) {
+  auto const outside = [&](index_t e) { return static_cast<std::uint64_t>(index[e]) >= static_cast<std::uint64_t>(size); }; // negative ones too
+  bool any = false;
+  for (index_t e = 0; e < count; ++e) any |= outside(e);
+  for (index_t e = 0; any && e < count; ++e)
+    if (outside(e)) refuse::index_out_of_range(op, static_cast<index_t>(index[e]), size);
+}
 template <class T, class I>
 VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* out) {
+  check_indices("gather", index, x.total, x.size);
   for (index_t e = 0; e < x.total; ++e) {
     index_t at = static_cast<index_t>(index[e]) * x.in_stride[x.axis];
     for (int d = 0; d < x.rank; ++d)
@@ -22644,6 +22664,7 @@ VARVE_INLINE void gather(gather_facts const& x, T const* a, I const* index, T* o
 }
 template <class T, class I>
 VARVE_INLINE void scatter_add(scatter_add_facts const& x, T const* a, I const* index, T const* source, T* out) {
+  check_indices("scatter_add", index, x.count, x.size);
   for (index_t e = 0; e < x.total; ++e) out[e] = a[e];
   for (index_t e = 0; e < x.count; ++e) {
     index_t at = static_cast<index_t>(index[e]) * x.out_stride[x.axis], from = 0;
@@ -25141,7 +25162,7 @@ struct fused {
 /// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers), for each set of argument types: traced, optimized and planned
 /// by the compiler, then emitted as loops over SIMD registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included, becomes part of
 /// the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3, 4>>(f)` takes tensors (`fuse_tensors.hpp`). A function that captures is fused for
-/// tensors, at run time (`compile.hpp`).
+/// tensors, at run time (`compile.hpp`). Indices out of range that `gather` and `scatter_add` meet are `index_error`, as without `fuse`; what was to be written may hold some of it then. `one_hot` makes zeros of them.
 template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};
@@ -26605,6 +26626,9 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
   for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
   if (!fits) refuse::shapes_do_not_match(op, x, index);
 }
+constexpr void check_element(char const* op, index_t k, index_t size) { // of a value of rank 0 there is one, as in PyTorch
+  if (k < 0 || k >= size) refuse::index_out_of_range(op, k, size);
+}
 } // namespace detail
 
 /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal. Attribute {axis}.
@@ -26624,10 +26648,8 @@ struct rules<gather_t> {
     int const a = static_cast<int>(at[0][0]);
     for_each_index(index.sizes, [&](dims const& i) {
       dims from = i;
-      if (i.n) {
-        from[a] = index.at(i);
-        if (from[a] < 0 || from[a] >= x.sizes[a]) refuse::index_out_of_range("gather", from[a], x.sizes[a]);
-      }
+      detail::check_element("gather", index.at(i), i.n ? x.sizes[a] : 1);
+      if (i.n) from[a] = index.at(i);
       out.at(i) = x.at(from);
     });
   }
@@ -26666,10 +26688,8 @@ struct rules<scatter_add_t> {
     for_each_index(x.sizes, [&](dims const& i) { out.at(i) = x.at(i); });
     for_each_index(index.sizes, [&](dims const& i) {
       dims to = i;
-      if (i.n) {
-        to[a] = index.at(i);
-        if (to[a] < 0 || to[a] >= x.sizes[a]) refuse::index_out_of_range("scatter_add", to[a], x.sizes[a]);
-      }
+      detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a] : 1);
+      if (i.n) to[a] = index.at(i);
       out.at(to) = static_cast<R>(out.at(to) + source.at(i));
     });
   }
@@ -29379,6 +29399,22 @@ struct ending_step {
                   tree_map([&](auto const& now) { return where(going, now, detail::constant_zeros(now)); }, part(y, carried, count_of(y))));
   }
 };
+/// Refuses a body that gives values of other shapes and dtypes than it took, which `where` would broadcast and promote. Static ones are the compiler's to refuse.
+template <class P, class Q>
+constexpr void require_kept(P const& before, Q const& now) {
+  list<meta> took, gave;
+  bool same = true;
+  tree_map(
+      [&](auto const& b, auto const& n) {
+        if constexpr (!is_ints<decltype(shape_of(b))> || !is_ints<decltype(shape_of(n))>) {
+          took.push_back({dtype_of(b), to_dims(shape_of(b))}), gave.push_back({dtype_of(n), to_dims(shape_of(n))});
+          same = same && took.back() == gave.back();
+        }
+        return b;
+      },
+      before, now);
+  if (!same) refuse::values_must_keep_shape_and_dtype("while_loop", took.data(), gave.data(), static_cast<int>(took.size()));
+}
 /// ... of lanes of which some are done: these keep what they carry.
 template <class W, class F, class C>
 struct keeping_step {
@@ -29391,8 +29427,10 @@ struct keeping_step {
     auto const zero = carried - carried;
     auto const going = first_of(spread(condition, p));
     auto const y = spread(f, p);
-    return joined(tree_map([&](auto const& now, auto const& before) { return where(going, now, before); }, part(y, zero, carried), part(p, zero, carried)),
-                  part(y, carried, count_of(y)));
+    auto const before = part(p, zero, carried);
+    auto const now = part(y, zero, carried);
+    require_kept(before, now);
+    return joined(tree_map([&](auto const& n, auto const& b) { return where(going, n, b); }, now, before), part(y, carried, count_of(y)));
   }
 };
 

@@ -57,15 +57,16 @@ private:
   explicit file_writer(graph const& g_) : g(g_) {}
   static constexpr index_t most_on_stack = 1 << 16; // bytes
 
+  /// Does a body mention the name `x`, and not only one that begins like it?
+  static bool mentions(std::string const& body, std::string const& x) {
+    for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
+      if (char const end = body[at + x.size()]; end < '0' || end > '9') return true;
+    return false;
+  }
   /// The parameters of a function with this body, which need not use all.
   static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
     std::string s;
-    auto unused = [&](std::string const& x) {
-      for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
-        if (char const end = body[at + x.size()]; end < '0' || end > '9') return "";
-      return "[[maybe_unused]] ";
-    };
-    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + std::string(unused("x" + text(k))) + type_text(f.nodes[k].out.type) + " const* x" + text(k);
+    for (int k = 0; k < f.regions[0].inputs; ++k) s += (k ? ", " : "") + std::string(mentions(body, "x" + text(k)) ? "" : "[[maybe_unused]] ") + type_text(f.nodes[k].out.type) + " const* x" + text(k);
     for (std::size_t k = 0; k < p.results.size(); ++k) s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) + "* __restrict y" + std::to_string(k);
     return s;
   }
@@ -77,45 +78,28 @@ private:
     for (int k = 0; k < static_cast<int>(p.results.size()); ++k) s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(p.results[k]);
     return s + "), row-major; results may not overlap arguments.";
   }
-  void constants(loop::program const& p, writer& out) {
+  /// The constants and temporaries that a body mentions.
+  static void constants(loop::program const& p, std::string const& body, writer& out) {
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::constant || b.elements == 0) continue;
+      if (b.where != loop::place::constant || b.elements == 0 || !mentions(body, buffer_name(p, static_cast<int>(k)))) continue;
       std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " + buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
       for (index_t e = 0; e < b.elements; ++e) line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]);
       out.line(line + "};");
     }
   }
-  void workspace(loop::program const& p, writer& out) {
+  static void workspace(loop::program const& p, std::string const& body, writer& out) {
     bool const on_stack = p.workspace <= most_on_stack;
     bool opened = false;
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::arena || !touched(p, static_cast<int>(k))) continue;
+      if (b.where != loop::place::arena || !mentions(body, buffer_name(p, static_cast<int>(k)))) continue;
       std::string const type = type_text(b.type), bytes = text(p.workspace ? p.workspace : 1); // temporaries without elements have names too
       if (!opened) out.line(on_stack ? "alignas(64) std::byte workspace[" + bytes + "];" : "auto const workspace = std::make_unique<std::byte[]>(" + bytes + ");");
       opened = true;
       out.line("auto* const " + buffer_name(p, static_cast<int>(k)) + " = reinterpret_cast<" + type + "*>(workspace" + (on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
     }
     if (opened) out.line("");
-  }
-  static bool touched(loop::program const& p, int b) {
-    for (loop::access const& a : p.accesses)
-      if (a.buffer == b) return true;
-    for (loop::stage const& s : p.stages) {
-      if (s.out == b || s.in[0] == b) return true;
-      if (s.kind == loop::stage_kind::branch || s.kind == loop::stage_kind::scan) {
-        loop::call_info const& c = p.calls[s.number];
-        int const results = c.results + (s.kind == loop::stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
-        for (int k = 0; k < c.operands; ++k)
-          if (p.slots[s.in[1] + k] == b) return true;
-        for (int k = 0; k < results; ++k)
-          if (p.slots[s.in[2] + k] == b) return true;
-      } else if (s.in[1] == b || s.in[2] == b) {
-        return true;
-      }
-    }
-    return false;
   }
   /// What a loop nest leaves behind, by node: "y0 = %7, r1 of %9".
   static std::string leaves(loop::program const& p, loop::body const& b) {
@@ -137,8 +121,6 @@ private:
     for (loop::step& s : p.steps) s.node += first;
     writer body;
     body.indent();
-    constants(p, body);
-    workspace(p, body);
     for (loop::stage const& s : p.stages) {
       if (s.kind == loop::stage_kind::loops) {
         loop::body const& b = p.bodies[s.number];
@@ -164,7 +146,11 @@ private:
     body.line("");
     all.line(metas(f, p));
     all.line("inline void " + name + "(" + parameters(f, p, body.text) + ") {" + (what.empty() ? "" : " // " + what));
-    all.text += body.text;
+    writer names;
+    names.indent();
+    constants(p, body.text, names);
+    workspace(p, body.text, names);
+    all.text += names.text + body.text;
   }
   static std::string list_of(loop::program const& p, int first, int count, std::string s = "") {
     for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.slots[first + k]);
