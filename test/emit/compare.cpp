@@ -25,6 +25,7 @@
 #include "small.hpp"
 #include "smooth.hpp"
 #include "smooth_double.hpp"
+#include "whole.hpp"
 #include "wide_layer.hpp"
 // The emitted headers come first: they must stand alone.
 #include "samples.hpp"
@@ -89,6 +90,7 @@ TEST_CASE("emit: narrow integers and booleans wrap around, and are summed as int
   CHECK(difference(narrow::run, "narrow") == 0);
   CHECK(difference(narrow_wide::run, "narrow_wide") == 0);
   CHECK(difference(integers::run, "integers") == 0);
+  CHECK(difference(whole::run, "whole") == 0);
 }
 TEST_CASE("emit: reductions", "[emit]") {
   CHECK(difference(reductions::run, "reductions") <= 40 * ulp);

@@ -73,6 +73,10 @@ inline constexpr auto narrow = [](tensor const& a, tensor const& b, tensor const
 inline constexpr auto integers = [](tensor const& a, tensor const& m) {
   return std::tuple(vv::to(a * a, vv::type<double>), vv::to(vv::square(a), vv::type<double>), vv::sum(vv::abs(a) > a), (a * a + a) < a, vv::mm(m, m), vv::pow(m, 2), vv::to(m, vv::type<std::uint8_t>));
 };
+/// ... and in registers of integers.
+inline constexpr auto whole = [](tensor const& a, tensor const& m, tensor const& u) {
+  return std::tuple(a * a + a, vv::square(a) - 7, vv::abs(a), vv::where(a < 0, a, -a), vv::amax(m, vv::axis<0>), vv::amin(m * m), u * u + u, vv::to(u, vv::type<std::int32_t>) - 1000, vv::to(a, vv::type<std::uint8_t>), vv::to(m, vv::type<bool>), u + u < 100);
+};
 inline constexpr auto functions = [](tensor const& c, tensor const& xs) {
   auto const [last, ys] = vv::scan(
       [&](tensor const& u, tensor const& x) {
@@ -117,6 +121,7 @@ inline std::vector<sample> samples() {
   all.push_back(traced("narrow", narrow, counting({2, 3}, dtype::uint8, 50, 3), counting({2, 3}, dtype::int32, 30000, -60000), counting({2, 3}, dtype::bool_, 0.5, -1)));
   all.push_back(traced("narrow_wide", narrow, counting({5, 30}, dtype::uint8, 50, 3), counting({5, 30}, dtype::int32, 30000, -60000), counting({5, 30}, dtype::bool_, 0.5, -1)));
   all.push_back(traced("integers", integers, counting({40}, dtype::int32, 107374182, -2147483648.0), counting({9, 9}, dtype::int32, 30000, -60000)));
+  all.push_back(traced("whole", whole, counting({40}, dtype::int32, 107374182, -2147483648.0), counting({9, 9}, dtype::int32, 30000, -60000), counting({37}, dtype::uint8, 50, 3)));
   all.push_back(traced("small", [](tensor const& a, tensor const& b) { return std::tuple(a * b + 1.0, vv::tanh(a)); }, counting({}), counting({}, dtype::float64)));
   all.push_back(traced("nothing", [](tensor const& x) { return std::tuple(vv::sum(x, vv::axis<0>), x + 1.0, vv::sum(x)); }, counting({0, 3})));
   all.push_back(traced("functions", functions, counting({5}), counting({7, 5}, dtype::float32, 0.1)));

@@ -290,41 +290,6 @@ TEST_CASE("fuse: results between operators are elements of their dtype", "[fuse]
   for (double const y : {1e10, -1e30, std::numeric_limits<double>::quiet_NaN(), -1.9}) computed_alike<double>(whole, vv::full({3}, y, dtype::float64)), computed_alike<float>(whole, vv::full({3}, y));
   computed_alike<bool>([](auto y) { return results(vv::sum(y + y), vv::sum(y * y), vv::to(y + y, vv::type<float>), vv::eq(y + y, y)); }, vv::ones({3}, dtype::bool_));
 }
-namespace {
-/// A program of several dtypes over 75 elements: whole vectors and a rest, sizes known to the compiler and at run time.
-template <class T>
-void computed_in_vectors(vv::tensor const& x, vv::tensor const& y) {
-  constexpr auto f = [](auto a, auto b) {
-    auto const s = a * b + a, p = vv::square(a);
-    return results(s, p, vv::abs(a - b), vv::to(s, vv::type<double>) * 0.5, vv::to(s, vv::type<std::uint8_t>), vv::to(s, vv::type<bool>), s < b, vv::maximum(a, b) - 1, vv::where(a < b, s, p), vv::sum(s, vv::axis<0>), vv::amax(p), vv::to(p, vv::type<std::int64_t>) * 3);
-  };
-  constexpr auto fixed = vv::fuse<vv::spec<T, 75>, vv::spec<T, 75>>(f);
-  constexpr auto sized = vv::fuse<vv::spec<T, vv::dim<"n">>, vv::spec<T, vv::dim<"n">>>(f);
-  constexpr auto table = vv::fuse<vv::spec<T, 75>, vv::spec<T, 75>>(f, vv::table_driven);
-  auto const want = f(x, y), a = fixed(x, y), b = sized(x, y), c = table(x, y), d = vv::compile(f)(x, y);
-  auto const equal = [](vv::tensor const& found, vv::tensor const& expected) {
-    REQUIRE(found.dtype() == expected.dtype());
-    REQUIRE(found.sizes() == expected.sizes());
-    CHECK(vv::sum(vv::ne(found, expected)).item<int>() == 0);
-  };
-  [&]<std::size_t... K>(std::index_sequence<K...>) {
-    (equal(std::get<K>(a), std::get<K>(want)), ...);
-    (equal(std::get<K>(b), std::get<K>(want)), ...);
-    (equal(std::get<K>(c), std::get<K>(want)), ...);
-    (equal(std::get<K>(d), std::get<K>(want)), ...);
-  }(std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(want)>>>{});
-}
-} // namespace
-TEMPLATE_TEST_CASE("fuse: vectors of narrow elements", "[fuse][dtype]", std::int32_t, std::uint8_t, std::int64_t) {
-  vv::tensor x = vv::empty({75}, vv::dtype_of_type<TestType>()), y = vv::empty({75}, vv::dtype_of_type<TestType>());
-  std::uint64_t bits = 12345;
-  for (index_t k = 0; k < 75; ++k)
-    for (vv::tensor const& t : {x, y}) {
-      bits = bits * 6364136223846793005u + 1442695040888963407u;
-      t.data<TestType>()[k] = sizeof(TestType) == 8 ? static_cast<TestType>(static_cast<std::int64_t>(bits) >> 40) : static_cast<TestType>(bits >> 32); // int64: exact in doubles
-    }
-  computed_in_vectors<TestType>(x, y);
-}
 TEST_CASE("constants: what no constant expression may compute is computed at run time", "[fuse][constant]") {
   auto const f = [](auto x) {
     auto const zero = vv::zeros_like(x), infinite = 1.0 / zero, great = vv::full_like(vv::to(x, vv::type<double>), 1e300);

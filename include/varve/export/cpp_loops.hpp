@@ -37,7 +37,7 @@ private:
   std::vector<int> taken; // nodes whose names are in use
 
   loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
-      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
+      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : b_.type == loop::lane::i32 ? dtype::int32 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
     fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
     used_fixed.resize(fixed.size()), used_now.resize(now.size());
   }

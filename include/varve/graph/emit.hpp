@@ -135,7 +135,7 @@ VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
 template <step_kind Kind, class V>
 VARVE_INLINE V arithmetic(V const& a, V const& b) {
 #if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
-  if constexpr (kernel::is_batch<V>) {
+  if constexpr (kernel::is_batch<V> && std::is_floating_point_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return V(a.data + b.data);
     else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
     else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
@@ -155,6 +155,7 @@ constexpr auto kernel_of(op_handle const& op) {
   if constexpr (std::is_same_v<V, float>) return op.lane_f32;
   else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
   else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int32_t>) return op.simd_i32;
   else return op.simd_f64;
 }
 /// A kernel as a function that many steps share.

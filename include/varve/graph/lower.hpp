@@ -101,19 +101,19 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     }
   }
   if (b.type != lane::wide && b.rank > 0) {
-    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
     double best = 1e300;
     for (int d = b.rank - 1; d >= 0; --d) {
-      double const c = detail::vector_cost(b, acc, d, steps, lanes);
+      double const c = detail::vector_cost(b, acc, d, steps, width_of(b.type));
       if (c < best) best = c, b.vector = d;
     }
-    if (lanes == 1) b.vector = -1;
+    if (width_of(b.type) == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
     b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
-  int const inner = b.rank - 1;
+  if (b.type == lane::i32 && b.vector < 0) b.type = lane::f64;
+  int const inner = b.rank - 1, width = width_of(b.type);
 
   // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
   list<int> by_node(static_cast<std::size_t>(count), 0);
@@ -157,7 +157,6 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   }
   list<step> fixed, varying;
   int const access_base = static_cast<int>(p.accesses.size());
-  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
   // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
   auto records = [&](int first) {
@@ -246,8 +245,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         break;
       }
     }
-    bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && is_narrow(s.type);
-    s.wraps = multiplies_integers || (is_narrow(s.type) && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
+    bool const narrow = is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
+    bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && narrow;
+    s.wraps = multiplies_integers || (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;

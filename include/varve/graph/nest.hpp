@@ -10,7 +10,7 @@ namespace varve::loop {
 template <class P, int B>
 struct nest {
   static constexpr body b = P::value.bodies[B];
-  using T = std::conditional_t<b.type == lane::f32, float, double>;
+  using T = lane_t<b.type>;
   using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
   static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
   static constexpr int sinks = b.sink_count;

@@ -10,7 +10,10 @@ namespace varve::loop {
 /// What a reduction begins with.
 template <sink_kind Kind, class T>
 constexpr T neutral() {
-  return Kind == sink_kind::sum ? T(0) : Kind == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  using limits = std::numeric_limits<T>;
+  if (Kind == sink_kind::sum) return T(0);
+  if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : limits::max();
+  else return Kind == sink_kind::greatest ? -limits::infinity() : limits::infinity();
 }
 /// Two partial results in one.
 template <sink_kind Kind, class X>

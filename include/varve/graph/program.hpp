@@ -84,8 +84,11 @@ struct sink {
 };
 inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
-/// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
-enum class lane : unsigned char { f32, f64, wide };
+/// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
+enum class lane : unsigned char { f32, f64, wide, i32 };
+template <lane L>
+using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, double>>;
+constexpr int width_of(lane l) { return static_cast<int>(l == lane::f32 ? kernel::lanes<float> : l == lane::i32 ? kernel::lanes<std::int32_t> : kernel::lanes<double>); }
 /// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
 struct body {
   lane type;

@@ -21,7 +21,7 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
 /// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false;
+  bool f32 = false, f64 = false, integers = false, small = true; // small: nothing but what registers of int32 hold, and operators that compute there
   auto resolved = [&](int i) {
     while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
     return i;
@@ -37,6 +37,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
     dtype const t = type(static_cast<int>(k));
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    known const what = u.f.what[i.node];
+    op_handle const* const op = u.f.g.nodes[i.node].op;
+    small = small && is_narrow(t) && (i.as != instance::form::value || op->simd_i32 || what == known::convert || what == known::constant || what == known::arange || what == known::amax || what == known::amin);
     if (i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
@@ -44,7 +47,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   for (root const& r : roots) {
     needs(r.a);
     if (r.product) needs(r.b);
+    small = small && r.kind != sink_kind::sum;
   }
+  if (integers && small) return lane::i32;
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 

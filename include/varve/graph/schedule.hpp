@@ -146,7 +146,7 @@ struct scheduler {
 
 /// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another order would take from them.
 constexpr bool runs_in_pairs(body const& b) {
-  return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * static_cast<index_t>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+  return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * width_of(b.type);
 }
 
 /// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.

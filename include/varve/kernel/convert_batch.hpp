@@ -38,7 +38,10 @@ VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
 template <class T>
 VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
 #if VARVE_USE_XSIMD && defined(__AVX2__)
-  __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+#ifdef __AVX512F__
+  if constexpr (lanes<T> == 16) return _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(std::bit_cast<__m512i>(x)));
+#endif
+  [[maybe_unused]] __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
   if constexpr (lanes<T> == 4) {
     int const bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(std::bit_cast<__m128i>(x), low));
     std::memcpy(p, &bytes, sizeof bytes);
@@ -73,8 +76,10 @@ template <class E, lane T>
 VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
   if constexpr (std::is_same_v<E, bool>) {
     return kernel::from_mask<T>(kernel::to_mask<T>(v));
-  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8) {
+  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8 || std::is_same_v<E, T>) {
     return v;
+  } else if constexpr (std::is_integral_v<T>) {
+    return v & batch<T>(T(255));
   } else if constexpr (lanes<T> == 1 || sizeof(T) == 4) {
     return kernel::wrapped_any<E>(v);
   } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
