@@ -4619,6 +4619,7 @@ tensor evaluate_tensor(Op const& op, X const&... x) {
 } // namespace varve
 
 // ---- varve/dispatch/handle.hpp
+#include <string_view>
 namespace varve {
 
 /// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the name, lists without their lengths, as
@@ -4650,6 +4651,8 @@ struct op_handle {
   bool is_call = false;
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
+  /// Of the operators that `integer_lanes` names.
+  kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
 };
 
 namespace detail {
@@ -4665,6 +4668,13 @@ struct lane {
   }
 };
 
+/// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels are made: each costs the compiler time.
+constexpr bool integer_lanes(std::string_view name) {
+  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "maximum", "minimum", "where", "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
+    if (n == name) return true;
+  return false;
+}
+
 template <class Tag>
 constexpr op_handle const* handle_of();
 template <class Tag>
@@ -4677,6 +4687,7 @@ constexpr op_handle make_handle() {
     h.lane_f64 = &lane<double>::run<R, double>;
     h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
     h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
+    if constexpr (declared::by_varve<Tag>() && integer_lanes(Tag::op_name)) h.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
   }
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
@@ -5788,7 +5799,6 @@ using boxed_function = shared_function<boxed_args(boxed_args const&)>;
 } // namespace varve
 
 // ---- varve/dispatch/schema.hpp
-#include <string_view>
 namespace varve {
 
 /// One argument or result of an operator in PyTorch's notation: `Tensor(a!) self`, `int[] dim`, `bool keepdim=False`.
@@ -17804,8 +17814,11 @@ struct sink {
 };
 inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
-/// Registers a body computes in; `wide` is double with every step rounded to its own dtype.
-enum class lane : unsigned char { f32, f64, wide };
+/// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
+enum class lane : unsigned char { f32, f64, wide, i32 };
+template <lane L>
+using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, double>>;
+constexpr int width_of(lane l) { return static_cast<int>(l == lane::f32 ? kernel::lanes<float> : l == lane::i32 ? kernel::lanes<std::int32_t> : kernel::lanes<double>); }
 /// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
 struct body {
   lane type;
@@ -19515,7 +19528,7 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
 /// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false;
+  bool f32 = false, f64 = false, integers = false, small = true; // small: nothing but what registers of int32 hold, and operators that compute there
   auto resolved = [&](int i) {
     while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
     return i;
@@ -19531,6 +19544,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
     dtype const t = type(static_cast<int>(k));
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    known const what = u.f.what[i.node];
+    op_handle const* const op = u.f.g.nodes[i.node].op;
+    small = small && is_narrow(t) && (i.as != instance::form::value || op->simd_i32 || what == known::convert || what == known::constant || what == known::arange || what == known::amax || what == known::amin);
     if (i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
@@ -19538,7 +19554,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   for (root const& r : roots) {
     needs(r.a);
     if (r.product) needs(r.b);
+    small = small && r.kind != sink_kind::sum;
   }
+  if (integers && small) return lane::i32;
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
@@ -19751,19 +19769,19 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     }
   }
   if (b.type != lane::wide && b.rank > 0) {
-    int const lanes = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
     double best = 1e300;
     for (int d = b.rank - 1; d >= 0; --d) {
-      double const c = detail::vector_cost(b, acc, d, steps, lanes);
+      double const c = detail::vector_cost(b, acc, d, steps, width_of(b.type));
       if (c < best) best = c, b.vector = d;
     }
-    if (lanes == 1) b.vector = -1;
+    if (width_of(b.type) == 1) b.vector = -1;
     int sums = 0;
     for (root const& r : roots) sums += r.kind != sink_kind::store;
     b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
-  int const inner = b.rank - 1;
+  if (b.type == lane::i32 && b.vector < 0) b.type = lane::f64;
+  int const inner = b.rank - 1, width = width_of(b.type);
 
   // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
   list<int> by_node(static_cast<std::size_t>(count), 0);
@@ -19807,7 +19825,6 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   }
   list<step> fixed, varying;
   int const access_base = static_cast<int>(p.accesses.size());
-  int const width = static_cast<int>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
   // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
   auto records = [&](int first) {
@@ -19896,8 +19913,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         break;
       }
     }
-    bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && is_narrow(s.type);
-    s.wraps = multiplies_integers || (is_narrow(s.type) && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
+    bool const narrow = is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
+    bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && narrow;
+    s.wraps = multiplies_integers || (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
@@ -20976,7 +20994,10 @@ VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
 template <class T>
 VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
 #if VARVE_USE_XSIMD && defined(__AVX2__)
-  __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+#ifdef __AVX512F__
+  if constexpr (lanes<T> == 16) return _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(std::bit_cast<__m512i>(x)));
+#endif
+  [[maybe_unused]] __m128i const low = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
   if constexpr (lanes<T> == 4) {
     int const bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(std::bit_cast<__m128i>(x), low));
     std::memcpy(p, &bytes, sizeof bytes);
@@ -21011,8 +21032,10 @@ template <class E, lane T>
 VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
   if constexpr (std::is_same_v<E, bool>) {
     return kernel::from_mask<T>(kernel::to_mask<T>(v));
-  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8) {
+  } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8 || std::is_same_v<E, T>) {
     return v;
+  } else if constexpr (std::is_integral_v<T>) {
+    return v & batch<T>(T(255));
   } else if constexpr (lanes<T> == 1 || sizeof(T) == 4) {
     return kernel::wrapped_any<E>(v);
   } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
@@ -21507,7 +21530,7 @@ VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
 template <step_kind Kind, class V>
 VARVE_INLINE V arithmetic(V const& a, V const& b) {
 #if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
-  if constexpr (kernel::is_batch<V>) {
+  if constexpr (kernel::is_batch<V> && std::is_floating_point_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return V(a.data + b.data);
     else if constexpr (Kind == step_kind::sub) return V(a.data - b.data);
     else if constexpr (Kind == step_kind::mul) return V(a.data * b.data);
@@ -21527,6 +21550,7 @@ constexpr auto kernel_of(op_handle const& op) {
   if constexpr (std::is_same_v<V, float>) return op.lane_f32;
   else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
   else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int32_t>) return op.simd_i32;
   else return op.simd_f64;
 }
 /// A kernel as a function that many steps share.
@@ -22957,7 +22981,10 @@ namespace varve::loop {
 /// What a reduction begins with.
 template <sink_kind Kind, class T>
 constexpr T neutral() {
-  return Kind == sink_kind::sum ? T(0) : Kind == sink_kind::greatest ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
+  using limits = std::numeric_limits<T>;
+  if (Kind == sink_kind::sum) return T(0);
+  if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : limits::max();
+  else return Kind == sink_kind::greatest ? -limits::infinity() : limits::infinity();
 }
 /// Two partial results in one.
 template <sink_kind Kind, class X>
@@ -23034,7 +23061,7 @@ namespace varve::loop {
 template <class P, int B>
 struct nest {
   static constexpr body b = P::value.bodies[B];
-  using T = std::conditional_t<b.type == lane::f32, float, double>;
+  using T = lane_t<b.type>;
   using V = std::conditional_t<(b.vector >= 0), kernel::batch<T>, T>;
   static constexpr int width = b.vector >= 0 ? static_cast<int>(kernel::lanes<T>) : 1;
   static constexpr int sinks = b.sink_count;
@@ -24350,7 +24377,7 @@ struct scheduler {
 
 /// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another order would take from them.
 constexpr bool runs_in_pairs(body const& b) {
-  return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * static_cast<index_t>(b.type == lane::f32 ? kernel::lanes<float> : kernel::lanes<double>);
+  return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * width_of(b.type);
 }
 
 /// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.

@@ -33,7 +33,7 @@ void computed_with(F const& f, vv::tensor const& x, vv::tensor const& y) {
 /// Programs of several dtypes: vectors of doubles.
 template <class T>
 void computed_among_others(vv::tensor const& x, vv::tensor const& y) {
-  computed_with<T>([](auto a, auto b) {
+  computed_with<T, sizeof(T) == 4>([](auto a, auto b) {
     auto const s = a * b + a, p = vv::square(a);
     return results(s, p, vv::abs(a - b), vv::to(s, vv::type<double>) * 0.5, vv::to(s, vv::type<std::uint8_t>), vv::to(s, vv::type<bool>), s < b, vv::maximum(a, b) - 1, vv::where(a < b, s, p), vv::sum(s, vv::axis<0>), vv::amax(p), vv::to(p, vv::type<std::int64_t>) * 3);
   }, x, y);
@@ -41,7 +41,7 @@ void computed_among_others(vv::tensor const& x, vv::tensor const& y) {
 /// Nothing beyond 32 bits: vectors of integers.
 template <class T>
 void computed_alone(vv::tensor const& x, vv::tensor const& y) {
-  computed_with<T>([](auto a, auto b) {
+  computed_with<T, sizeof(T) == 1>([](auto a, auto b) {
     auto const s = a * b + a, p = vv::square(a), i = vv::to(b, vv::type<std::int32_t>) - 1000;
     auto const where = vv::where((a < b) * vv::ne(p, 0), s, vv::relu(-b));
     return results(s, p, where, i * i, vv::abs(i - 7), vv::to(i, vv::type<std::uint8_t>), vv::to(s, vv::type<bool>), vv::sign(vv::sub(a, b)), vv::minimum(vv::maximum(s, b), a), vv::ge(s, p), vv::amax(s), vv::amin(where, vv::axis<0>), vv::to(vv::eq(a, b), vv::type<T>) * b);
@@ -49,7 +49,7 @@ void computed_alone(vv::tensor const& x, vv::tensor const& y) {
   computed_with<T, false>([](auto a, auto b) {
     auto const m = vv::reshape(a, vv::shape<5, 15>), t = vv::reshape(b, vv::shape<15, 5>), row = vv::slice(b, vv::axis<0>, 1, 31, 2);
     auto const s = m * vv::transpose(t, vv::axis<0>, vv::axis<1>) - row;
-    return results(s, vv::amax(s, vv::axis<0>), vv::amin(s, vv::axis<1>), vv::amax(-s), vv::cat(std::tuple(s, m + m), vv::axis<0>), vv::expand(vv::select(a, vv::axis<0>, vv::axis<3>), vv::shape<2, 20>) * vv::slice(row, vv::axis<0>, 0, 1));
+    return results(s, vv::amax(s, vv::axis<0>), vv::amin(s, vv::axis<1>), vv::amax(-s), vv::expand(vv::select(a, vv::axis<0>, vv::axis<3>), vv::shape<2, 20>) * vv::slice(row, vv::axis<0>, 0, 1));
   }, x, y);
 }
 template <class T>
@@ -65,7 +65,7 @@ std::pair<vv::tensor, vv::tensor> random_integers() {
 }
 } // namespace
 
-TEMPLATE_TEST_CASE("fuse: integers in vectors of doubles", "[fuse][dtype]", std::int32_t, std::uint8_t, std::int64_t) {
+TEMPLATE_TEST_CASE("fuse: integers in vectors of doubles", "[fuse][dtype]", std::int32_t, std::int64_t) {
   auto const [x, y] = random_integers<TestType>();
   computed_among_others<TestType>(x, y);
 }
