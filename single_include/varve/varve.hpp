@@ -1180,6 +1180,1156 @@ constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set 
 
 } // namespace varve
 
+// ---- varve/kernel/convert.hpp
+#include <limits>
+
+// ---- varve/kernel/constant_math.hpp
+/// @file
+/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
+/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
+/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
+namespace varve::kernel::constant {
+
+using wide = long double;
+inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
+inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
+
+/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
+template <class T>
+constexpr T narrow(wide x) {
+  constexpr bool single = sizeof(T) == 4;
+  constexpr wide greatest = single ? static_cast<wide>(0x1.fffffep127) : static_cast<wide>(0x1.fffffffffffffp1023);
+  constexpr wide half_ulp = single ? static_cast<wide>(0x1p103) : static_cast<wide>(0x1p970);
+  if (x != x) return static_cast<T>(nan);
+  wide const a = x < 0 ? -x : x;
+  if (a <= greatest) return static_cast<T>(x);
+  T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
+  return x < 0 ? -r : r;
+}
+/// Whether the sign bit is set, also of zeros and NaN.
+constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
+constexpr double magnitude(double x) { return negative(x) ? -x : x; }
+constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
+
+/// 2^n for |n| <= 1022.
+constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
+constexpr wide scale(wide x, int n) {
+  for (; n > 1000; n -= 1000) x *= power_of_two(1000);
+  for (; n < -1000; n += 1000) x *= power_of_two(-1000);
+  return x * power_of_two(n);
+}
+/// Nearest integer, for arguments well inside the range of `long long`.
+constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
+
+constexpr double trunc(double x) {
+  if (!(magnitude(x) < 0x1p52)) return x;
+  return with_sign(static_cast<double>(static_cast<long long>(x)), x);
+}
+constexpr double floor(double x) {
+  double const t = constant::trunc(x);
+  return t > x ? t - 1 : t;
+}
+constexpr double ceil(double x) { return -constant::floor(-x); }
+/// To the nearest integer, ties to even.
+constexpr double round(double x) {
+  if (!(magnitude(x) < 0x1p52)) return x;
+  double const f = constant::floor(x), d = x - f;
+  double const r = d < 0.5 || (d == 0.5 && static_cast<long long>(f) % 2 == 0) ? f : f + 1;
+  return with_sign(magnitude(r), x);
+}
+
+/// x = m * 2^k with m in [1, 2), for finite x > 0.
+struct parts {
+  double m;
+  int k;
+};
+constexpr parts split(double x) {
+  int k = 0;
+  if (x < 0x1p-1022) x *= 0x1p54, k = -54;
+  auto const u = std::bit_cast<std::uint64_t>(x);
+  return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
+}
+
+/// e^x - 1 for |x| <= 0.35, by Taylor's series.
+constexpr wide expm1_series(wide r) {
+  wide s = 1;
+  for (int k = 19; k > 1; --k) s = 1 + r * s / k;
+  return r * s;
+}
+constexpr wide wide_exp(wide x) {
+  int const n = static_cast<int>(nearest(x / ln2));
+  return scale(1 + expm1_series(x - n * ln2), n);
+}
+constexpr double exp(double x) {
+  if (x != x) return x;
+  if (x > 710) return infinity;
+  if (x < -746) return 0;
+  return narrow<double>(wide_exp(x));
+}
+constexpr double expm1(double x) {
+  if (x != x || x == 0) return x;
+  if (x > 710) return infinity;
+  if (x < -50) return -1;
+  if (x > 50) return narrow<double>(wide_exp(x));
+  int const n = static_cast<int>(nearest(x / ln2));
+  wide const s = power_of_two(n);
+  return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
+}
+
+/// log((1 + s) / (1 - s)) for |s| <= 0.172.
+constexpr wide log_series(wide s) {
+  wide const z = s * s;
+  wide p = 0;
+  for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
+  return 2 * s * p;
+}
+constexpr wide wide_log(double x) { // x finite and positive
+  parts p = split(x);
+  if (p.m > 1.41421356) p.m /= 2, ++p.k;
+  return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
+}
+constexpr double log(double x) {
+  if (x != x || x == infinity) return x;
+  if (x == 0) return -infinity;
+  if (x < 0) return nan;
+  return narrow<double>(wide_log(x));
+}
+constexpr double log1p(double x) {
+  if (x != x || x == infinity || x == 0) return x;
+  if (x == -1) return -infinity;
+  if (x < -1) return nan;
+  if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
+  if (x > 0x1p60) return constant::log(x);
+  wide const u = 1 + static_cast<wide>(x);
+  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
+  int const k = p.k + (p.m > 1.41421356);
+  wide const m = scale(u, -k);
+  return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
+}
+
+/// Square root digit by digit, correctly rounded.
+constexpr double sqrt(double x) {
+  if (x != x || x == 0 || x == infinity) return x;
+  if (x < 0) return nan;
+  parts p = split(x);
+  std::uint64_t m = (std::bit_cast<std::uint64_t>(p.m) & 0xfffffffffffffu) | 0x10000000000000u; // 53 bits
+  if (p.k % 2 != 0) m *= 2, --p.k;
+  std::uint64_t root = 0, rest = 0;
+  for (int bit = 0; bit < 54; ++bit) { // 27 pairs of bits of m, then zeros: a root of 54 bits, the last for rounding
+    rest = rest << 2 | (bit < 27 ? m >> (52 - 2 * bit) & 3 : 0);
+    std::uint64_t const trial = root << 2 | 1;
+    root <<= 1;
+    if (rest >= trial) rest -= trial, root |= 1;
+  }
+  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
+  return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
+}
+
+/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
+struct quadrant {
+  wide r;
+  int q;
+};
+constexpr quadrant reduce_angle(double x) {
+  wide y = x;
+  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
+    wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
+    for (int n = 1000; n >= 0; --n)
+      while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
+  }
+  long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
+  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
+  return {r, static_cast<int>(n & 3)};
+}
+constexpr wide sin_series(wide r) {
+  wide s = 1;
+  for (int k = 20; k > 1; k -= 2) s = 1 - r * r * s / (k * (k + 1));
+  return r * s;
+}
+constexpr wide cos_series(wide r) {
+  wide s = 1;
+  for (int k = 21; k > 0; k -= 2) s = 1 - r * r * s / (k * (k + 1));
+  return s;
+}
+constexpr wide wide_sin(quadrant a) {
+  wide const v = a.q & 1 ? cos_series(a.r) : sin_series(a.r);
+  return a.q & 2 ? -v : v;
+}
+constexpr double sin(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) == infinity) return nan;
+  return narrow<double>(wide_sin(reduce_angle(x)));
+}
+constexpr double cos(double x) {
+  if (x != x) return x;
+  if (magnitude(x) == infinity) return nan;
+  quadrant const a = reduce_angle(x);
+  return narrow<double>(wide_sin({a.r, (a.q + 1) & 3}));
+}
+constexpr double tan(double x) {
+  if (x != x || x == 0) return x;
+  if (magnitude(x) == infinity) return nan;
+  quadrant const a = reduce_angle(x);
+  return narrow<double>(wide_sin(a) / wide_sin({a.r, (a.q + 1) & 3}));
+}
+
+constexpr double tanh(double x) {
+  if (x != x || x == 0) return x;
+  double const a = magnitude(x);
+  if (a > 20) return with_sign(1, x);
+  wide const y = 2 * static_cast<wide>(a);
+  int const n = static_cast<int>(nearest(y / ln2));
+  wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
+  return with_sign(narrow<double>(t / (t + 2)), x);
+}
+/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
+constexpr double sigmoid(double x) {
+  if (x != x) return x;
+  if (x < -746) return 0;
+  if (x > 50) return 1;
+  wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
+  return narrow<double>((x < 0 ? e : 1) / (1 + e));
+}
+/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
+constexpr double erf(double x) {
+  if (x != x || x == 0) return x;
+  double const a = magnitude(x);
+  if (a > 6) return with_sign(1, x);
+  wide const z = static_cast<wide>(a) * a;
+  wide term = a, sum = a;
+  for (int k = 1; term > sum * 1e-21L; ++k) sum += term *= 2 * z / (2 * k + 1);
+  return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
+}
+
+/// Remainder of the truncated quotient, exact.
+constexpr double fmod(double x, double y) {
+  if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
+  double r = magnitude(x);
+  double const d = magnitude(y);
+  if (d == infinity) return x;
+  while (r >= d) {
+    int k = split(r).k - split(d).k;
+    if (scale(d, k) > r) --k;
+    r = static_cast<double>(r - scale(d, k));
+  }
+  return with_sign(r, x);
+}
+
+constexpr bool is_integer(double x) { return constant::trunc(x) == x; }
+constexpr bool is_odd(double x) { return magnitude(x) < 0x1p53 && is_integer(x) && static_cast<long long>(x) % 2 != 0; }
+constexpr double pow(double x, double y) {
+  if (y == 0 || x == 1) return 1;
+  if (x != x || y != y) return nan;
+  double const a = magnitude(x), b = magnitude(y);
+  bool const flip = negative(x) && is_odd(y);
+  if (b == infinity) return a == 1 ? 1 : (a > 1) == (y > 0) ? infinity : 0;
+  if (a == 0 || a == infinity) {
+    double const r = (a == 0) == (y > 0) ? 0 : infinity;
+    return flip ? -r : r;
+  }
+  if (x < 0 && !is_integer(y)) return nan;
+  wide const t = y * wide_log(a);
+  wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
+  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
+    r = 1;
+    for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
+    if (y < 0) r = 1 / r;
+  }
+  double const v = t > 710 ? infinity : narrow<double>(r);
+  return flip ? -v : v;
+}
+
+} // namespace varve::kernel::constant
+
+// ---- varve/kernel/batch.hpp
+#include <cmath>
+#if VARVE_USE_XSIMD
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wignored-qualifiers"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized" // g++ 12 warns of its own AVX-512 header
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <xsimd/xsimd.hpp>
+#pragma GCC diagnostic pop
+#endif
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// SIMD batches: the only header that includes xsimd, and the only one that knows its versions (8.1 to 14). Without xsimd a batch is one scalar.
+/// Users include `simd.hpp`, which adds what is common to both.
+namespace varve::kernel {
+
+/// Element types that have batches; `bool` and `uint8` go through plain loops, which the compiler vectorizes.
+template <class T>
+concept lane = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+
+#if VARVE_USE_XSIMD
+
+#if XSIMD_VERSION_MAJOR < 9 && defined(__AVX512F__) && !defined(__OPTIMIZE__)
+/// Instruction set of the batches. xsimd 8.1 passes run-time shift counts where AVX-512 wants constants: AVX2 without optimization.
+using arch = xsimd::fma3<xsimd::avx2>;
+#else
+/// Instruction set of the batches: what the compiler's flags say.
+using arch = xsimd::default_arch;
+#endif
+
+/// Several elements of type `T` (float, double, int32, int64) in one register.
+template <class T>
+using batch = xsimd::batch<T, arch>;
+/// Lanes chosen by a comparison of two batches.
+template <class T>
+using mask = xsimd::batch_bool<T, arch>;
+
+namespace detail {
+template <class V>
+struct element {
+  using type = V;
+  static constexpr bool is_batch = false;
+};
+template <class T, class A>
+struct element<xsimd::batch<T, A>> {
+  using type = T;
+  static constexpr bool is_batch = true;
+};
+} // namespace detail
+
+/// Loads a whole batch from any address.
+template <lane T>
+VARVE_INLINE batch<T> load(T const* p) {
+  return batch<T>::load_unaligned(p);
+}
+/// Stores a whole batch to any address.
+template <lane T>
+VARVE_INLINE void store(T* p, batch<T> const& v) {
+  v.store_unaligned(p);
+}
+/// Lanes of `a` where `m` holds, of `b` elsewhere.
+template <lane T>
+VARVE_INLINE batch<T> select(mask<T> const& m, batch<T> const& a, batch<T> const& b) {
+  return xsimd::select(m, a, b);
+}
+/// Whether a comparison holds in any lane.
+template <lane T>
+VARVE_INLINE bool any(mask<T> const& m) {
+  return xsimd::any(m);
+}
+/// a != b, true for NaN. (xsimd 8.1 has the ordered comparison there.)
+template <lane T>
+VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
+  return !(a == b);
+}
+/// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
+template <lane T>
+VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fmadd_pd(a, b, c);
+  else
+#endif
+    return xsimd::fma(a, b, c);
+}
+/// c - a * b, rounded once where the hardware can.
+template <lane T>
+VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fnmadd_pd(a, b, c);
+  else
+#endif
+    return xsimd::fnma(a, b, c);
+}
+/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
+template <lane T>
+VARVE_INLINE batch<T> negate(batch<T> const& a) {
+#ifdef __SSE2__
+  if constexpr (std::is_floating_point_v<T>) return batch<T>(-a.data);
+  else
+#endif
+    return -a;
+}
+namespace detail {
+/// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
+template <class To, class From>
+VARVE_INLINE batch<To> bits(batch<From> const& v) {
+  return std::bit_cast<batch<To>>(v);
+}
+/// The bits of a batch as unsigned integers, which shift and wrap everywhere.
+template <class T>
+VARVE_INLINE auto raw_bits(batch<T> const& v) {
+  return detail::bits<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v);
+}
+template <class T, class U>
+VARVE_INLINE batch<T> from_raw_bits(batch<U> const& v) {
+  return detail::bits<T>(v);
+}
+/// The number whose bits are those of `one` plus the bits of `v` shifted left: builds powers of two.
+template <int N, class I, class T>
+VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
+  return detail::bits<T>((detail::bits<I>(v) << N) + detail::bits<I>(one));
+}
+template <class T>
+VARVE_INLINE T lane_sum(batch<T> const& v) {
+  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+  else return hadd(v); // 8.1
+}
+} // namespace detail
+
+/// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
+namespace library {
+using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
+    xsimd::tan, xsimd::trunc;
+} // namespace library
+
+#else // the scalar path
+
+/// One element that behaves as a batch of width 1; integers wrap, as in registers.
+template <class T>
+struct batch {
+  using W = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>, std::type_identity<T>>::type;
+  T v;
+  batch() = default;
+  constexpr batch(T x) : v(x) {}
+  friend constexpr batch operator+(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) + static_cast<W>(b.v)); }
+  friend constexpr batch operator-(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) - static_cast<W>(b.v)); }
+  friend constexpr batch operator*(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) * static_cast<W>(b.v)); }
+  friend constexpr batch operator/(batch a, batch b) { return static_cast<T>(a.v / b.v); }
+  friend constexpr batch operator-(batch a) { return static_cast<T>(-static_cast<W>(a.v)); }
+  constexpr batch& operator+=(batch b) { return *this = *this + b; }
+  constexpr batch& operator-=(batch b) { return *this = *this - b; }
+  constexpr batch& operator*=(batch b) { return *this = *this * b; }
+  constexpr batch& operator/=(batch b) { return *this = *this / b; }
+  friend constexpr bool operator<(batch a, batch b) { return a.v < b.v; }
+  friend constexpr bool operator>(batch a, batch b) { return a.v > b.v; }
+  friend constexpr bool operator<=(batch a, batch b) { return a.v <= b.v; }
+  friend constexpr bool operator>=(batch a, batch b) { return a.v >= b.v; }
+  friend constexpr bool operator==(batch a, batch b) { return a.v == b.v; }
+  friend constexpr bool operator!=(batch a, batch b) { return a.v != b.v; }
+};
+/// Result of a comparison of two batches.
+template <class T>
+using mask = bool;
+
+namespace detail {
+template <class V>
+struct element {
+  using type = V;
+  static constexpr bool is_batch = false;
+};
+template <class T>
+struct element<batch<T>> {
+  using type = T;
+  static constexpr bool is_batch = true;
+};
+} // namespace detail
+
+/// Loads a batch.
+template <lane T>
+VARVE_INLINE batch<T> load(T const* p) {
+  return *p;
+}
+/// Stores a batch.
+template <lane T>
+VARVE_INLINE void store(T* p, batch<T> const& v) {
+  *p = v.v;
+}
+/// `a` if `m` holds, else `b`.
+template <lane T>
+VARVE_INLINE batch<T> select(bool m, batch<T> const& a, batch<T> const& b) {
+  return m ? a : b;
+}
+/// Whether a comparison holds.
+template <lane T>
+VARVE_INLINE bool any(bool m) {
+  return m;
+}
+/// a != b, true for NaN.
+template <lane T>
+VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
+  return a.v != b.v;
+}
+/// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow there.
+template <lane T>
+VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  return a * b + c;
+}
+/// c - a * b.
+template <lane T>
+VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  return c - a * b;
+}
+/// -a.
+template <lane T>
+VARVE_INLINE batch<T> negate(batch<T> const& a) {
+  return -a;
+}
+namespace detail {
+template <class T>
+VARVE_INLINE auto raw_bits(batch<T> const& v) {
+  return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v.v);
+}
+template <class T, class U>
+VARVE_INLINE batch<T> from_raw_bits(U v) {
+  return std::bit_cast<T>(v);
+}
+template <int N, class I, class T>
+VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
+  using U = std::make_unsigned_t<I>;
+  return std::bit_cast<T>(static_cast<U>((std::bit_cast<U>(v.v) << N) + std::bit_cast<U>(one.v)));
+}
+template <class T>
+VARVE_INLINE T lane_sum(batch<T> const& v) {
+  return v.v;
+}
+} // namespace detail
+
+/// The functions that `math.hpp` builds on.
+namespace library {
+template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x; }
+template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
+template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
+template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
+template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
+template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
+template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }
+template <class T> VARVE_INLINE batch<T> sin(batch<T> x) { return std::sin(x.v); }
+template <class T> VARVE_INLINE batch<T> sqrt(batch<T> x) { return std::sqrt(x.v); }
+template <class T> VARVE_INLINE batch<T> tan(batch<T> x) { return std::tan(x.v); }
+template <class T> VARVE_INLINE batch<T> trunc(batch<T> x) { return std::trunc(x.v); }
+} // namespace library
+
+#endif
+
+} // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+// ---- varve/kernel/simd.hpp
+/// @file
+/// What all batches have in common: traits, partial loads and stores, horizontal folds, conditions as lanes, transposition.
+namespace varve::kernel {
+
+/// Whether `V` is a batch.
+template <class V>
+inline constexpr bool is_batch = detail::element<V>::is_batch;
+/// Element type of a batch; a scalar is its own element.
+template <class V>
+using element_t = typename detail::element<V>::type;
+/// Elements in one batch of `T`.
+template <class T>
+inline constexpr std::size_t lanes = sizeof(batch<T>) / sizeof(T);
+
+/// A value `V` (scalar or batch) with `x` in every lane.
+template <class V>
+constexpr V broadcast(element_t<V> x) {
+  return V(x);
+}
+
+namespace detail {
+/// Copies the first `n` < lanes elements in pieces of constant size.
+template <class T>
+VARVE_INLINE void copy_first(T* to, T const* from, std::size_t n) {
+#pragma GCC unroll 4
+  for (std::size_t piece = lanes<T> / 2; piece > 0; piece /= 2)
+    if ((n & piece) != 0) {
+      std::memcpy(to, from, piece * sizeof(T));
+      to += piece, from += piece;
+    }
+}
+/// Read from element 8 - n on: a mask of n lanes.
+inline constexpr std::int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+} // namespace detail
+
+/// Loads the first `n` < lanes elements; the others become 0 and their memory is not touched.
+template <lane T>
+VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  if constexpr (sizeof(batch<T>) == 64) {
+    if constexpr (std::is_same_v<T, float>) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+    else if constexpr (std::is_same_v<T, double>) return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p);
+    else if constexpr (sizeof(T) == 4) return _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p);
+    else return _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p);
+  } else
+#endif
+#if VARVE_USE_XSIMD && defined(__AVX2__)
+  if constexpr (sizeof(batch<T>) == 32) {
+    __m256i const m = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(detail::mask_bits + 8 - n * (sizeof(T) / 4)));
+    if constexpr (std::is_same_v<T, float>) return _mm256_maskload_ps(p, m);
+    else if constexpr (std::is_same_v<T, double>) return _mm256_maskload_pd(p, m);
+    else if constexpr (sizeof(T) == 4) return _mm256_maskload_epi32(p, m);
+    else return _mm256_maskload_epi64(reinterpret_cast<long long const*>(p), m);
+  } else
+#endif
+  {
+    T first[lanes<T>]{};
+    detail::copy_first(first, p, n);
+    return kernel::load(first);
+  }
+}
+/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that is not the caller's.
+template <lane T>
+VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
+  static_assert(lanes<T> <= 16);
+  constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  T first;
+  std::memcpy(&first, p, sizeof(T)); // the memory may hold another type of this size
+  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(first));
+}
+/// Stores the first `n` < lanes elements; the memory of the others is not touched.
+template <lane T>
+VARVE_INLINE void store_first(T* p, std::size_t n, batch<T> const& v) {
+#if VARVE_USE_XSIMD && defined(__AVX512F__)
+  if constexpr (sizeof(batch<T>) == 64) {
+    if constexpr (std::is_same_v<T, float>) _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
+    else if constexpr (std::is_same_v<T, double>) _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), v);
+    else if constexpr (sizeof(T) == 4) _mm512_mask_storeu_epi32(p, static_cast<__mmask16>((1u << n) - 1), v);
+    else _mm512_mask_storeu_epi64(p, static_cast<__mmask8>((1u << n) - 1), v);
+  } else
+#endif
+  { // not the masked store of AVX2, which is slow on some processors
+    T first[lanes<T>];
+    kernel::store(first, v);
+    detail::copy_first<T>(p, first, n);
+  }
+}
+
+/// Sum of all lanes.
+template <lane T>
+VARVE_INLINE T reduce_sum(batch<T> const& v) {
+  return detail::lane_sum<T>(v);
+}
+/// Combines all lanes by `f(T, T)`, in order. (xsimd 8.1 has no horizontal maximum.)
+template <lane T, class F>
+VARVE_INLINE T reduce_lanes(batch<T> const& v, F f) {
+  T all[lanes<T>];
+  kernel::store(all, v);
+  T r = all[0];
+  for (std::size_t i = 1; i < lanes<T>; ++i) r = f(r, all[i]);
+  return r;
+}
+
+namespace detail {
+/// Lane I becomes lane I ^ Step.
+template <std::size_t Step, class T, std::size_t... I>
+VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
+}
+template <std::size_t Step, class T, class F>
+VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
+  if constexpr (Step < lanes<T>) return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
+  else return v;
+}
+} // namespace detail
+/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the logarithm of the lanes.
+template <lane T, class F>
+VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
+  T all[lanes<T>];
+  kernel::store(all, detail::fold_lanes<1, T>(v, f));
+  return all[0];
+}
+
+namespace detail {
+/// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit parts.
+template <std::size_t High, class T, std::size_t... I>
+VARVE_INLINE batch<T> interleave(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
+  constexpr std::size_t L = lanes<T>;
+  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
+  return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (I / 2 + High * L / 2 + I % 2 * L)...));
+}
+} // namespace detail
+/// Rows of a square of lanes x lanes elements become its columns, in registers.
+template <lane T>
+VARVE_INLINE void transpose(batch<T>* r) {
+  constexpr std::size_t L = lanes<T>;
+  if constexpr (L > 1) {
+#pragma GCC unroll 4
+    for (std::size_t stage = 1; stage < L; stage *= 2) {
+      batch<T> s[L];
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < L / 2; ++i) {
+        s[2 * i] = detail::interleave<0>(r[i], r[i + L / 2], std::make_index_sequence<L>{});
+        s[2 * i + 1] = detail::interleave<1>(r[i], r[i + L / 2], std::make_index_sequence<L>{});
+      }
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < L; ++i) r[i] = s[i];
+    }
+  }
+}
+
+/// 1 where `m` holds, else 0: in fused code a boolean lives in the lane type.
+template <lane T>
+VARVE_INLINE batch<T> from_mask(mask<T> const& m) {
+  return kernel::select<T>(m, batch<T>(T(1)), batch<T>(T(0)));
+}
+/// The lanes that are not 0.
+template <lane T>
+VARVE_INLINE mask<T> to_mask(batch<T> const& v) {
+  return kernel::differ(v, batch<T>(T(0)));
+}
+
+/// Applies a scalar function lane by lane: for what has no vector instruction (integer division, `fmod`).
+template <lane T, class F, class... B>
+VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
+  T x[1 + sizeof...(B)][lanes<T>];
+  kernel::store(x[0], a);
+  [[maybe_unused]] std::size_t k = 0;
+  (kernel::store(x[++k], b), ...);
+  for (std::size_t i = 0; i < lanes<T>; ++i) {
+    if constexpr (sizeof...(B) == 0) x[0][i] = f(x[0][i]);
+    else if constexpr (sizeof...(B) == 1) x[0][i] = f(x[0][i], x[1][i]);
+    else x[0][i] = f(x[0][i], x[1][i], x[2][i]);
+  }
+  return kernel::load(x[0]);
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/strided.hpp
+/// @file
+/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
+namespace varve::kernel {
+
+/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast), and bytes of one element.
+struct operand {
+  void* data;
+  index_t const* strides;
+  int itemsize;
+  operand() = default;
+  operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
+  /// An input: only read, though held as one kind of pointer with the output.
+  operand(void const* d, index_t const* s, int bytes) : data(const_cast<void*>(d)), strides(s), itemsize(bytes) {}
+};
+
+namespace detail {
+inline constexpr int max_operands = 9; // an output and eight inputs
+
+inline bool is_contiguous(dims const& sizes, index_t const* strides) {
+  index_t expected = 1;
+  for (int d = sizes.n - 1; d >= 0; --d) {
+    if (sizes.v[d] != 1 && strides[d] != expected) return false;
+    expected *= sizes.v[d];
+  }
+  return true;
+}
+
+template <int Bytes>
+inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
+  if (to_stride == Bytes && from_stride == Bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(n * Bytes));
+    return;
+  }
+  index_t i = 0;
+  if constexpr (Bytes >= 4)
+    if (to_stride == Bytes && from_stride == 0) { // one element repeated
+      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+      T x;
+      std::memcpy(&x, from, Bytes);
+      for (constexpr index_t L = lanes<T>; i + L <= n; i += L) {
+        batch<T> const v(x);
+        std::memcpy(to + i * Bytes, &v, sizeof(v));
+      }
+    }
+  to += i * to_stride;
+  from += i * from_stride;
+  for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
+}
+/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
+VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
+  auto* const t = static_cast<char*>(to);
+  auto const* const s = static_cast<char const*>(from);
+  if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
+  else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
+  else detail::gather_items<1>(t, to_stride, s, from_stride, n);
+}
+
+/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost, neighbours merged where every operand allows.
+struct walk {
+  int rank = 0, count = 0;
+  index_t size[max_rank]{}, at[max_rank]{};
+  index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
+  char* data[max_operands];               // the current row
+  int itemsize[max_operands];
+
+  VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
+    for (int k = 0; k < count; ++k) {
+      operand const& o = k == 0 ? out : in[k - 1];
+      data[k] = static_cast<char*>(o.data);
+      itemsize[k] = o.itemsize;
+    }
+    for (int d = 0; d < sizes.n; ++d) {
+      if (sizes.v[d] == 1) continue;
+      index_t s[max_operands];
+      for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
+      int place = rank;
+      while (place > 0 && is_outer(s, stride[place - 1])) --place;
+      for (int e = rank; e > place; --e) move(e, e - 1);
+      size[place] = sizes.v[d];
+      for (int k = 0; k < count; ++k) stride[place][k] = s[k];
+      ++rank;
+    }
+    merge();
+    if (rank == 0) {
+      size[0] = rank = 1;
+      for (int k = 0; k < count; ++k) stride[0][k] = itemsize[k];
+    }
+  }
+
+  /// Moves to the next row; false after the last, when everything is back at the first.
+  bool next() {
+    for (int d = rank - 2; d >= 0; --d) {
+      bool const wraps = ++at[d] == size[d];
+      if (wraps) at[d] = 0;
+      for (int k = 0; k < count; ++k) data[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
+      if (!wraps) return true;
+    }
+    return false;
+  }
+  /// Whether an operand's elements follow each other in the order of the walk.
+  bool adjacent(int k) const {
+    index_t expected = itemsize[k];
+    for (int d = rank - 1; d >= 0; expected *= size[d--])
+      if (stride[d][k] != expected) return false;
+    return true;
+  }
+  /// Whether an operand is one element, broadcast.
+  bool constant(int k) const {
+    for (int d = 0; d < rank; ++d)
+      if (stride[d][k] != 0) return false;
+    return true;
+  }
+
+private:
+  static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
+  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in neither decides.
+  bool is_outer(index_t const* a, index_t const* b) const {
+    for (int k = 0; k < count; ++k)
+      if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
+    return false;
+  }
+  void move(int to, int from) {
+    size[to] = size[from];
+    for (int k = 0; k < count; ++k) stride[to][k] = stride[from][k];
+  }
+  void merge() {
+    int last = 0;
+    for (int d = 1; d < rank; ++d) {
+      bool fits = true;
+      for (int k = 0; k < count; ++k) fits = fits && stride[last][k] == stride[d][k] * size[d];
+      index_t const n = fits ? size[last] * size[d] : size[d];
+      if (!fits) ++last;
+      move(last, d);
+      size[last] = n;
+    }
+    if (rank > 0) rank = last + 1;
+  }
+};
+
+/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
+/// neither side leaves the first cache between uses of one of its lines.
+template <int Bytes>
+VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
+  constexpr index_t tile = 32;
+  for (index_t r = 0; r < rows; r += tile)
+    for (index_t c = 0; c < cols; c += tile) {
+      index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
+      char* const t = to + r * to_row + c * to_col;
+      char const* const f = from + r * from_row + c * from_col;
+      if constexpr (Bytes >= 4)
+        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
+          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
+          constexpr index_t L = lanes<T>;
+          for (index_t i = 0; i < tile; i += L)
+            for (index_t j = 0; j < tile; j += L) {
+              batch<T> square[lanes<T>];
+              for (index_t k = 0; k < L; ++k) std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
+              kernel::transpose<T>(square);
+              for (index_t k = 0; k < L; ++k) std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
+            }
+          continue;
+        }
+      for (index_t i = 0; i < h; ++i) detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
+    }
+}
+} // namespace detail
+
+/// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
+VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
+  index_t const n = numel(sizes);
+  if (n == 0) return;
+  if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
+    std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
+    return;
+  }
+  detail::walk w(sizes, out, &in, 1);
+  int const inner = w.rank - 1;
+  int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
+  for (int d = 0; d < inner; ++d)
+    if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
+  if (across < 0) {
+    do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
+    while (w.next());
+    return;
+  }
+  index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
+  w.size[across] = 1; // the walk stays on the other dimensions
+  do {
+    auto const tiles = in.itemsize == 4 ? detail::copy_tiles<4> : in.itemsize == 8 ? detail::copy_tiles<8> : in.itemsize == 2 ? detail::copy_tiles<2> : detail::copy_tiles<1>;
+    tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
+  } while (w.next());
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/pointwise.hpp
+/// @file
+/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes, strides and broadcasting.
+namespace varve::kernel {
+
+/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the inputs.
+using loop = void (*)(std::size_t n, void* out, void const* const* in);
+
+/// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
+template <class F>
+concept scalar_only = requires { requires F::scalar_only; };
+
+namespace detail {
+template <class V, std::size_t>
+using same = V;
+template <class F, class V, std::size_t... I>
+constexpr bool maps_batches(std::index_sequence<I...>) {
+  return requires(F const& f, same<V, I> const&... x) {
+    { f(x...) } -> std::convertible_to<V>;
+  };
+}
+/// Whether `F` is run on batches of `In`.
+template <class Out, class In, class F, int Arity>
+constexpr bool vectorized() {
+  if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
+  else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
+}
+/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
+/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
+template <class T, int Arity>
+VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
+  constexpr std::size_t L = lanes<T>;
+  T last[L], filled[Arity][L];
+  void const* p[Arity];
+  if (n > L) {
+#pragma GCC unroll 4
+    for (int k = 0; k < Arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
+    f(L, last, p);
+    f(n - n % L, out, in);
+    std::memcpy(out + (n - L), last, sizeof(last));
+    return;
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < Arity; ++k) {
+    kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
+    p[k] = filled[k];
+  }
+  f(L, last, p);
+  detail::copy_first(out, last, n);
+}
+template <class T>
+using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+
+/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
+template <class Out, class In>
+inline constexpr bool masked = [] {
+  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
+  else return false;
+}();
+
+// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
+template <class Out, class In, class F, class... P>
+VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
+  F const f{};
+  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
+    for (std::size_t i = 0; i < n; i += lanes<In>) {
+      std::size_t const left = n - i;
+      bool const whole = left >= lanes<In>; // masks cost even when they are full
+      batch<In> const r(f((whole ? kernel::load(in + i) : kernel::load_first(in + i, left))...));
+      if (whole) [[likely]]
+        kernel::store(out + i, r);
+      else kernel::store_first<In>(out + i, left, r);
+    }
+  else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
+    for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
+  else
+    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+}
+template <class Out, class In, class F, std::size_t... I>
+VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
+  detail::run<Out, In, F>(n, static_cast<Out*>(out), static_cast<In const*>(in[I])...);
+}
+} // namespace detail
+
+/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
+/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
+template <class Out, class In, class F, int Arity>
+__attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
+  if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
+    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
+  detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
+}
+
+namespace detail {
+inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
+
+/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
+VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
+  alignas(64) unsigned char packed[max_operands][block * 8];
+  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
+  index_t const n = w.size[w.rank - 1];
+  index_t const* stride = w.stride[w.rank - 1];
+  bool direct = true;
+  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
+  do {
+    for (index_t i = 0; i < n; i += direct ? n : block) {
+      index_t const m = direct || n - i < block ? n - i : block;
+      void* p[max_operands];
+      for (int k = 0; k < w.count; ++k) {
+        char* const source = w.data[k] + i * stride[k];
+        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
+        if (k == 0 || p[k] == source || repeated[k] == source) continue;
+        bool const broadcast = stride[k] == 0;
+        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m, w.itemsize[k]);
+        repeated[k] = broadcast ? source : nullptr;
+      }
+      f(static_cast<std::size_t>(m), p[0], p + 1);
+      if (p[0] == packed[0]) detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
+    }
+  } while (w.next());
+}
+
+/// Short rows: as many as fit are packed together.
+VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
+  alignas(64) unsigned char packed[max_operands][block * 8];
+  char* target[block];
+  index_t const n = w.size[w.rank - 1], rows = block / n;
+  index_t const* stride = w.stride[w.rank - 1];
+  bool adjacent[max_operands], constant[max_operands];
+  char* start[max_operands];
+  for (int k = 0; k < w.count; ++k) {
+    adjacent[k] = w.adjacent(k);
+    constant[k] = k > 0 && w.constant(k);
+    start[k] = w.data[k];
+    if (constant[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
+  }
+  for (bool more = true; more;) {
+    index_t r = 0;
+    for (; more && r < rows; ++r) {
+      target[r] = w.data[0];
+      for (int k = 1; k < w.count; ++k)
+        if (!adjacent[k] && !constant[k]) detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
+      more = w.next();
+    }
+    void* p[max_operands];
+    for (int k = 0; k < w.count; ++k) {
+      p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
+      start[k] += r * n * w.itemsize[k];
+    }
+    f(static_cast<std::size_t>(r * n), p[0], p + 1);
+    if (!adjacent[0])
+      for (index_t i = 0; i < r; ++i) detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
+  }
+}
+} // namespace detail
+
+/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an
+/// empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor itself.
+VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
+  index_t const n = numel(sizes);
+  if (n == 0) return;
+  bool contiguous = detail::is_contiguous(sizes, out.strides);
+  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
+  if (contiguous) {
+    void const* p[detail::max_operands];
+    for (int k = 0; k < count; ++k) p[k] = in[k].data;
+    return f(static_cast<std::size_t>(n), out.data, p);
+  }
+  detail::walk w(sizes, out, in, count);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
+  else detail::pointwise_short_rows(w, f);
+}
+
+} // namespace varve::kernel
+
+// ---- varve/kernel/convert.hpp
+/// @file
+/// Conversion between the six element types.
+namespace varve::kernel {
+
+/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the smallest integer of 32 or 64 bits, as
+/// x86 has it; uint8 takes the low bits of that), integers wrap.
+template <class To, class From>
+constexpr To cast(From x) {
+  if constexpr (std::is_same_v<To, bool>) return x != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
+    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
+    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
+  } else return static_cast<To>(x);
+}
+
+/// An integer that stands in a lane of floats, as an element of `To`: what `To` cannot hold wraps around.
+template <class To, class From>
+  requires std::is_arithmetic_v<From>
+constexpr To wrapped(From x) {
+  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) return static_cast<To>(kernel::cast<std::int64_t>(x));
+  else return kernel::cast<To>(x);
+}
+/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
+constexpr double converted(dtype to, double x, dtype from) {
+  auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
+  double const v = from == dtype::float32 ? single(x) : x;
+  if (to == dtype::bool_) return v != 0;
+  if (to == dtype::float32) return single(v);
+  if (varve::is_floating(to)) return v;
+  if (to == dtype::int32 && varve::is_floating(from)) return kernel::cast<std::int32_t>(v);
+  std::int64_t const whole = kernel::cast<std::int64_t>(v);
+  return to == dtype::uint8 ? static_cast<std::uint8_t>(whole) : to == dtype::int32 ? static_cast<std::int32_t>(whole) : static_cast<double>(whole);
+}
+/// What an element of dtype `t` holds of `x`, which was computed as a double.
+constexpr double converted(dtype t, double x) { return converted(t, x, t); }
+
+namespace detail {
+template <class To, class From>
+struct cast_element {
+  To operator()(From x) const { return kernel::cast<To>(x); }
+};
+template <class To>
+loop convert_from(dtype from) {
+  return on_dtype(from, "convert", []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
+}
+} // namespace detail
+
+/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only to cost nothing unless used.)
+template <class = void>
+VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
+  return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
+}
+/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands must be those of the dtypes.
+template <class = void>
+void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
+  if (to == from) kernel::copy_strided(sizes, out, in);
+  else kernel::pointwise(sizes, out, &in, 1, kernel::convert_loop<>(to, from));
+}
+
+} // namespace varve::kernel
+
 // ---- varve/value/strided.hpp
 namespace varve {
 
@@ -1369,7 +2519,7 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
         for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
       }
     } else if constexpr (R::kind == op_kind::convert) {
-      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = static_cast<typename result::element>(data_of(nth<0>(x...))[i]);
+      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = kernel::cast<typename result::element>(data_of(nth<0>(x...))[i]);
     } else {
       R::compute(at, detail::strided_of(r), detail::strided_of(x)...);
     }
@@ -3245,1156 +4395,6 @@ private:
 };
 
 } // namespace varve::detail
-
-// ---- varve/kernel/convert.hpp
-#include <limits>
-
-// ---- varve/kernel/constant_math.hpp
-/// @file
-/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does not), so these are computed
-/// from reductions and series in `long double` and rounded once: within 1 ulp of double where `long double` is wider, 2 elsewhere.
-/// No step overflows or makes a NaN by arithmetic, which a constant expression may not. Not meant for run time: `math.hpp` calls `std::` there.
-namespace varve::kernel::constant {
-
-using wide = long double;
-inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
-inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
-
-/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
-template <class T>
-constexpr T narrow(wide x) {
-  constexpr bool single = sizeof(T) == 4;
-  constexpr wide greatest = single ? static_cast<wide>(0x1.fffffep127) : static_cast<wide>(0x1.fffffffffffffp1023);
-  constexpr wide half_ulp = single ? static_cast<wide>(0x1p103) : static_cast<wide>(0x1p970);
-  if (x != x) return static_cast<T>(nan);
-  wide const a = x < 0 ? -x : x;
-  if (a <= greatest) return static_cast<T>(x);
-  T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
-  return x < 0 ? -r : r;
-}
-/// Whether the sign bit is set, also of zeros and NaN.
-constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
-constexpr double magnitude(double x) { return negative(x) ? -x : x; }
-constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
-
-/// 2^n for |n| <= 1022.
-constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
-constexpr wide scale(wide x, int n) {
-  for (; n > 1000; n -= 1000) x *= power_of_two(1000);
-  for (; n < -1000; n += 1000) x *= power_of_two(-1000);
-  return x * power_of_two(n);
-}
-/// Nearest integer, for arguments well inside the range of `long long`.
-constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
-
-constexpr double trunc(double x) {
-  if (!(magnitude(x) < 0x1p52)) return x;
-  return with_sign(static_cast<double>(static_cast<long long>(x)), x);
-}
-constexpr double floor(double x) {
-  double const t = constant::trunc(x);
-  return t > x ? t - 1 : t;
-}
-constexpr double ceil(double x) { return -constant::floor(-x); }
-/// To the nearest integer, ties to even.
-constexpr double round(double x) {
-  if (!(magnitude(x) < 0x1p52)) return x;
-  double const f = constant::floor(x), d = x - f;
-  double const r = d < 0.5 || (d == 0.5 && static_cast<long long>(f) % 2 == 0) ? f : f + 1;
-  return with_sign(magnitude(r), x);
-}
-
-/// x = m * 2^k with m in [1, 2), for finite x > 0.
-struct parts {
-  double m;
-  int k;
-};
-constexpr parts split(double x) {
-  int k = 0;
-  if (x < 0x1p-1022) x *= 0x1p54, k = -54;
-  auto const u = std::bit_cast<std::uint64_t>(x);
-  return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
-}
-
-/// e^x - 1 for |x| <= 0.35, by Taylor's series.
-constexpr wide expm1_series(wide r) {
-  wide s = 1;
-  for (int k = 19; k > 1; --k) s = 1 + r * s / k;
-  return r * s;
-}
-constexpr wide wide_exp(wide x) {
-  int const n = static_cast<int>(nearest(x / ln2));
-  return scale(1 + expm1_series(x - n * ln2), n);
-}
-constexpr double exp(double x) {
-  if (x != x) return x;
-  if (x > 710) return infinity;
-  if (x < -746) return 0;
-  return narrow<double>(wide_exp(x));
-}
-constexpr double expm1(double x) {
-  if (x != x || x == 0) return x;
-  if (x > 710) return infinity;
-  if (x < -50) return -1;
-  if (x > 50) return narrow<double>(wide_exp(x));
-  int const n = static_cast<int>(nearest(x / ln2));
-  wide const s = power_of_two(n);
-  return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
-}
-
-/// log((1 + s) / (1 - s)) for |s| <= 0.172.
-constexpr wide log_series(wide s) {
-  wide const z = s * s;
-  wide p = 0;
-  for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
-  return 2 * s * p;
-}
-constexpr wide wide_log(double x) { // x finite and positive
-  parts p = split(x);
-  if (p.m > 1.41421356) p.m /= 2, ++p.k;
-  return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
-}
-constexpr double log(double x) {
-  if (x != x || x == infinity) return x;
-  if (x == 0) return -infinity;
-  if (x < 0) return nan;
-  return narrow<double>(wide_log(x));
-}
-constexpr double log1p(double x) {
-  if (x != x || x == infinity || x == 0) return x;
-  if (x == -1) return -infinity;
-  if (x < -1) return nan;
-  if (x > -0.29 && x < 0.41) return narrow<double>(log_series(x / (2 + static_cast<wide>(x))));
-  if (x > 0x1p60) return constant::log(x);
-  wide const u = 1 + static_cast<wide>(x);
-  parts const p = split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
-  int const k = p.k + (p.m > 1.41421356);
-  wide const m = scale(u, -k);
-  return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
-}
-
-/// Square root digit by digit, correctly rounded.
-constexpr double sqrt(double x) {
-  if (x != x || x == 0 || x == infinity) return x;
-  if (x < 0) return nan;
-  parts p = split(x);
-  std::uint64_t m = (std::bit_cast<std::uint64_t>(p.m) & 0xfffffffffffffu) | 0x10000000000000u; // 53 bits
-  if (p.k % 2 != 0) m *= 2, --p.k;
-  std::uint64_t root = 0, rest = 0;
-  for (int bit = 0; bit < 54; ++bit) { // 27 pairs of bits of m, then zeros: a root of 54 bits, the last for rounding
-    rest = rest << 2 | (bit < 27 ? m >> (52 - 2 * bit) & 3 : 0);
-    std::uint64_t const trial = root << 2 | 1;
-    root <<= 1;
-    if (rest >= trial) rest -= trial, root |= 1;
-  }
-  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
-  return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
-}
-
-/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so beyond.
-struct quadrant {
-  wide r;
-  int q;
-};
-constexpr quadrant reduce_angle(double x) {
-  wide y = x;
-  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
-    wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
-    for (int n = 1000; n >= 0; --n)
-      while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
-  }
-  long long const n = nearest(y * 0xa.2f9836e4e44152a00p-4L);
-  wide const r = ((y - n * 0x1.921fb54442p0L) - n * 0xd18469898cp-80L) - n * 0xc51701b839a252p-136L; // pi/2 in parts of 41 bits
-  return {r, static_cast<int>(n & 3)};
-}
-constexpr wide sin_series(wide r) {
-  wide s = 1;
-  for (int k = 20; k > 1; k -= 2) s = 1 - r * r * s / (k * (k + 1));
-  return r * s;
-}
-constexpr wide cos_series(wide r) {
-  wide s = 1;
-  for (int k = 21; k > 0; k -= 2) s = 1 - r * r * s / (k * (k + 1));
-  return s;
-}
-constexpr wide wide_sin(quadrant a) {
-  wide const v = a.q & 1 ? cos_series(a.r) : sin_series(a.r);
-  return a.q & 2 ? -v : v;
-}
-constexpr double sin(double x) {
-  if (x != x || x == 0) return x;
-  if (magnitude(x) == infinity) return nan;
-  return narrow<double>(wide_sin(reduce_angle(x)));
-}
-constexpr double cos(double x) {
-  if (x != x) return x;
-  if (magnitude(x) == infinity) return nan;
-  quadrant const a = reduce_angle(x);
-  return narrow<double>(wide_sin({a.r, (a.q + 1) & 3}));
-}
-constexpr double tan(double x) {
-  if (x != x || x == 0) return x;
-  if (magnitude(x) == infinity) return nan;
-  quadrant const a = reduce_angle(x);
-  return narrow<double>(wide_sin(a) / wide_sin({a.r, (a.q + 1) & 3}));
-}
-
-constexpr double tanh(double x) {
-  if (x != x || x == 0) return x;
-  double const a = magnitude(x);
-  if (a > 20) return with_sign(1, x);
-  wide const y = 2 * static_cast<wide>(a);
-  int const n = static_cast<int>(nearest(y / ln2));
-  wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
-  return with_sign(narrow<double>(t / (t + 2)), x);
-}
-/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
-constexpr double sigmoid(double x) {
-  if (x != x) return x;
-  if (x < -746) return 0;
-  if (x > 50) return 1;
-  wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
-  return narrow<double>((x < 0 ? e : 1) / (1 + e));
-}
-/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
-constexpr double erf(double x) {
-  if (x != x || x == 0) return x;
-  double const a = magnitude(x);
-  if (a > 6) return with_sign(1, x);
-  wide const z = static_cast<wide>(a) * a;
-  wide term = a, sum = a;
-  for (int k = 1; term > sum * 1e-21L; ++k) sum += term *= 2 * z / (2 * k + 1);
-  return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
-}
-
-/// Remainder of the truncated quotient, exact.
-constexpr double fmod(double x, double y) {
-  if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
-  double r = magnitude(x);
-  double const d = magnitude(y);
-  if (d == infinity) return x;
-  while (r >= d) {
-    int k = split(r).k - split(d).k;
-    if (scale(d, k) > r) --k;
-    r = static_cast<double>(r - scale(d, k));
-  }
-  return with_sign(r, x);
-}
-
-constexpr bool is_integer(double x) { return constant::trunc(x) == x; }
-constexpr bool is_odd(double x) { return magnitude(x) < 0x1p53 && is_integer(x) && static_cast<long long>(x) % 2 != 0; }
-constexpr double pow(double x, double y) {
-  if (y == 0 || x == 1) return 1;
-  if (x != x || y != y) return nan;
-  double const a = magnitude(x), b = magnitude(y);
-  bool const flip = negative(x) && is_odd(y);
-  if (b == infinity) return a == 1 ? 1 : (a > 1) == (y > 0) ? infinity : 0;
-  if (a == 0 || a == infinity) {
-    double const r = (a == 0) == (y > 0) ? 0 : infinity;
-    return flip ? -r : r;
-  }
-  if (x < 0 && !is_integer(y)) return nan;
-  wide const t = y * wide_log(a);
-  wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
-  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
-    r = 1;
-    for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
-    if (y < 0) r = 1 / r;
-  }
-  double const v = t > 710 ? infinity : narrow<double>(r);
-  return flip ? -v : v;
-}
-
-} // namespace varve::kernel::constant
-
-// ---- varve/kernel/batch.hpp
-#include <cmath>
-#if VARVE_USE_XSIMD
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#pragma GCC diagnostic ignored "-Wpedantic"
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wignored-qualifiers"
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized" // g++ 12 warns of its own AVX-512 header
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <xsimd/xsimd.hpp>
-#pragma GCC diagnostic pop
-#endif
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// SIMD batches: the only header that includes xsimd, and the only one that knows its versions (8.1 to 14). Without xsimd a batch is one scalar.
-/// Users include `simd.hpp`, which adds what is common to both.
-namespace varve::kernel {
-
-/// Element types that have batches; `bool` and `uint8` go through plain loops, which the compiler vectorizes.
-template <class T>
-concept lane = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
-
-#if VARVE_USE_XSIMD
-
-#if XSIMD_VERSION_MAJOR < 9 && defined(__AVX512F__) && !defined(__OPTIMIZE__)
-/// Instruction set of the batches. xsimd 8.1 passes run-time shift counts where AVX-512 wants constants: AVX2 without optimization.
-using arch = xsimd::fma3<xsimd::avx2>;
-#else
-/// Instruction set of the batches: what the compiler's flags say.
-using arch = xsimd::default_arch;
-#endif
-
-/// Several elements of type `T` (float, double, int32, int64) in one register.
-template <class T>
-using batch = xsimd::batch<T, arch>;
-/// Lanes chosen by a comparison of two batches.
-template <class T>
-using mask = xsimd::batch_bool<T, arch>;
-
-namespace detail {
-template <class V>
-struct element {
-  using type = V;
-  static constexpr bool is_batch = false;
-};
-template <class T, class A>
-struct element<xsimd::batch<T, A>> {
-  using type = T;
-  static constexpr bool is_batch = true;
-};
-} // namespace detail
-
-/// Loads a whole batch from any address.
-template <lane T>
-VARVE_INLINE batch<T> load(T const* p) {
-  return batch<T>::load_unaligned(p);
-}
-/// Stores a whole batch to any address.
-template <lane T>
-VARVE_INLINE void store(T* p, batch<T> const& v) {
-  v.store_unaligned(p);
-}
-/// Lanes of `a` where `m` holds, of `b` elsewhere.
-template <lane T>
-VARVE_INLINE batch<T> select(mask<T> const& m, batch<T> const& a, batch<T> const& b) {
-  return xsimd::select(m, a, b);
-}
-/// Whether a comparison holds in any lane.
-template <lane T>
-VARVE_INLINE bool any(mask<T> const& m) {
-  return xsimd::any(m);
-}
-/// a != b, true for NaN. (xsimd 8.1 has the ordered comparison there.)
-template <lane T>
-VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
-  return !(a == b);
-}
-/// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
-template <lane T>
-VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
-#ifdef __AVX512F__
-  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
-  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fmadd_pd(a, b, c);
-  else
-#endif
-    return xsimd::fma(a, b, c);
-}
-/// c - a * b, rounded once where the hardware can.
-template <lane T>
-VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
-#ifdef __AVX512F__
-  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
-  else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fnmadd_pd(a, b, c);
-  else
-#endif
-    return xsimd::fnma(a, b, c);
-}
-/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
-template <lane T>
-VARVE_INLINE batch<T> negate(batch<T> const& a) {
-#ifdef __SSE2__
-  if constexpr (std::is_floating_point_v<T>) return batch<T>(-a.data);
-  else
-#endif
-    return -a;
-}
-namespace detail {
-/// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
-template <class To, class From>
-VARVE_INLINE batch<To> bits(batch<From> const& v) {
-  return std::bit_cast<batch<To>>(v);
-}
-/// The bits of a batch as unsigned integers, which shift and wrap everywhere.
-template <class T>
-VARVE_INLINE auto raw_bits(batch<T> const& v) {
-  return detail::bits<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v);
-}
-template <class T, class U>
-VARVE_INLINE batch<T> from_raw_bits(batch<U> const& v) {
-  return detail::bits<T>(v);
-}
-/// The number whose bits are those of `one` plus the bits of `v` shifted left: builds powers of two.
-template <int N, class I, class T>
-VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
-  return detail::bits<T>((detail::bits<I>(v) << N) + detail::bits<I>(one));
-}
-template <class T>
-VARVE_INLINE T lane_sum(batch<T> const& v) {
-  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
-  else return hadd(v); // 8.1
-}
-} // namespace detail
-
-/// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
-namespace library {
-using xsimd::abs, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor, xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt,
-    xsimd::tan, xsimd::trunc;
-} // namespace library
-
-#else // the scalar path
-
-/// One element that behaves as a batch of width 1; integers wrap, as in registers.
-template <class T>
-struct batch {
-  using W = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<std::conditional_t<std::is_integral_v<T>, T, int>>, std::type_identity<T>>::type;
-  T v;
-  batch() = default;
-  constexpr batch(T x) : v(x) {}
-  friend constexpr batch operator+(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) + static_cast<W>(b.v)); }
-  friend constexpr batch operator-(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) - static_cast<W>(b.v)); }
-  friend constexpr batch operator*(batch a, batch b) { return static_cast<T>(static_cast<W>(a.v) * static_cast<W>(b.v)); }
-  friend constexpr batch operator/(batch a, batch b) { return static_cast<T>(a.v / b.v); }
-  friend constexpr batch operator-(batch a) { return static_cast<T>(-static_cast<W>(a.v)); }
-  constexpr batch& operator+=(batch b) { return *this = *this + b; }
-  constexpr batch& operator-=(batch b) { return *this = *this - b; }
-  constexpr batch& operator*=(batch b) { return *this = *this * b; }
-  constexpr batch& operator/=(batch b) { return *this = *this / b; }
-  friend constexpr bool operator<(batch a, batch b) { return a.v < b.v; }
-  friend constexpr bool operator>(batch a, batch b) { return a.v > b.v; }
-  friend constexpr bool operator<=(batch a, batch b) { return a.v <= b.v; }
-  friend constexpr bool operator>=(batch a, batch b) { return a.v >= b.v; }
-  friend constexpr bool operator==(batch a, batch b) { return a.v == b.v; }
-  friend constexpr bool operator!=(batch a, batch b) { return a.v != b.v; }
-};
-/// Result of a comparison of two batches.
-template <class T>
-using mask = bool;
-
-namespace detail {
-template <class V>
-struct element {
-  using type = V;
-  static constexpr bool is_batch = false;
-};
-template <class T>
-struct element<batch<T>> {
-  using type = T;
-  static constexpr bool is_batch = true;
-};
-} // namespace detail
-
-/// Loads a batch.
-template <lane T>
-VARVE_INLINE batch<T> load(T const* p) {
-  return *p;
-}
-/// Stores a batch.
-template <lane T>
-VARVE_INLINE void store(T* p, batch<T> const& v) {
-  *p = v.v;
-}
-/// `a` if `m` holds, else `b`.
-template <lane T>
-VARVE_INLINE batch<T> select(bool m, batch<T> const& a, batch<T> const& b) {
-  return m ? a : b;
-}
-/// Whether a comparison holds.
-template <lane T>
-VARVE_INLINE bool any(bool m) {
-  return m;
-}
-/// a != b, true for NaN.
-template <lane T>
-VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
-  return a.v != b.v;
-}
-/// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow there.
-template <lane T>
-VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
-  return a * b + c;
-}
-/// c - a * b.
-template <lane T>
-VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
-  return c - a * b;
-}
-/// -a.
-template <lane T>
-VARVE_INLINE batch<T> negate(batch<T> const& a) {
-  return -a;
-}
-namespace detail {
-template <class T>
-VARVE_INLINE auto raw_bits(batch<T> const& v) {
-  return std::bit_cast<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v.v);
-}
-template <class T, class U>
-VARVE_INLINE batch<T> from_raw_bits(U v) {
-  return std::bit_cast<T>(v);
-}
-template <int N, class I, class T>
-VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
-  using U = std::make_unsigned_t<I>;
-  return std::bit_cast<T>(static_cast<U>((std::bit_cast<U>(v.v) << N) + std::bit_cast<U>(one.v)));
-}
-template <class T>
-VARVE_INLINE T lane_sum(batch<T> const& v) {
-  return v.v;
-}
-} // namespace detail
-
-/// The functions that `math.hpp` builds on.
-namespace library {
-template <class T> VARVE_INLINE batch<T> abs(batch<T> x) { return x.v < 0 ? -x : x.v == 0 ? batch<T>(T(0)) : x; }
-template <class T> VARVE_INLINE batch<T> ceil(batch<T> x) { return std::ceil(x.v); }
-template <class T> VARVE_INLINE batch<T> copysign(batch<T> x, batch<T> y) { return std::copysign(x.v, y.v); }
-template <class T> VARVE_INLINE batch<T> cos(batch<T> x) { return std::cos(x.v); }
-template <class T> VARVE_INLINE batch<T> floor(batch<T> x) { return std::floor(x.v); }
-template <class T> VARVE_INLINE batch<T> log1p(batch<T> x) { return std::log1p(x.v); }
-template <class T> VARVE_INLINE batch<T> nearbyint(batch<T> x) { return std::nearbyint(x.v); }
-template <class T> VARVE_INLINE batch<T> sin(batch<T> x) { return std::sin(x.v); }
-template <class T> VARVE_INLINE batch<T> sqrt(batch<T> x) { return std::sqrt(x.v); }
-template <class T> VARVE_INLINE batch<T> tan(batch<T> x) { return std::tan(x.v); }
-template <class T> VARVE_INLINE batch<T> trunc(batch<T> x) { return std::trunc(x.v); }
-} // namespace library
-
-#endif
-
-} // namespace varve::kernel
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
-// ---- varve/kernel/simd.hpp
-/// @file
-/// What all batches have in common: traits, partial loads and stores, horizontal folds, conditions as lanes, transposition.
-namespace varve::kernel {
-
-/// Whether `V` is a batch.
-template <class V>
-inline constexpr bool is_batch = detail::element<V>::is_batch;
-/// Element type of a batch; a scalar is its own element.
-template <class V>
-using element_t = typename detail::element<V>::type;
-/// Elements in one batch of `T`.
-template <class T>
-inline constexpr std::size_t lanes = sizeof(batch<T>) / sizeof(T);
-
-/// A value `V` (scalar or batch) with `x` in every lane.
-template <class V>
-constexpr V broadcast(element_t<V> x) {
-  return V(x);
-}
-
-namespace detail {
-/// Copies the first `n` < lanes elements in pieces of constant size.
-template <class T>
-VARVE_INLINE void copy_first(T* to, T const* from, std::size_t n) {
-#pragma GCC unroll 4
-  for (std::size_t piece = lanes<T> / 2; piece > 0; piece /= 2)
-    if ((n & piece) != 0) {
-      std::memcpy(to, from, piece * sizeof(T));
-      to += piece, from += piece;
-    }
-}
-/// Read from element 8 - n on: a mask of n lanes.
-inline constexpr std::int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-} // namespace detail
-
-/// Loads the first `n` < lanes elements; the others become 0 and their memory is not touched.
-template <lane T>
-VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  if constexpr (sizeof(batch<T>) == 64) {
-    if constexpr (std::is_same_v<T, float>) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
-    else if constexpr (std::is_same_v<T, double>) return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p);
-    else if constexpr (sizeof(T) == 4) return _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p);
-    else return _mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p);
-  } else
-#endif
-#if VARVE_USE_XSIMD && defined(__AVX2__)
-  if constexpr (sizeof(batch<T>) == 32) {
-    __m256i const m = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(detail::mask_bits + 8 - n * (sizeof(T) / 4)));
-    if constexpr (std::is_same_v<T, float>) return _mm256_maskload_ps(p, m);
-    else if constexpr (std::is_same_v<T, double>) return _mm256_maskload_pd(p, m);
-    else if constexpr (sizeof(T) == 4) return _mm256_maskload_epi32(p, m);
-    else return _mm256_maskload_epi64(reinterpret_cast<long long const*>(p), m);
-  } else
-#endif
-  {
-    T first[lanes<T>]{};
-    detail::copy_first(first, p, n);
-    return kernel::load(first);
-  }
-}
-/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that is not the caller's.
-template <lane T>
-VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
-  static_assert(lanes<T> <= 16);
-  constexpr T index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  T first;
-  std::memcpy(&first, p, sizeof(T)); // the memory may hold another type of this size
-  return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n), batch<T>(first));
-}
-/// Stores the first `n` < lanes elements; the memory of the others is not touched.
-template <lane T>
-VARVE_INLINE void store_first(T* p, std::size_t n, batch<T> const& v) {
-#if VARVE_USE_XSIMD && defined(__AVX512F__)
-  if constexpr (sizeof(batch<T>) == 64) {
-    if constexpr (std::is_same_v<T, float>) _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
-    else if constexpr (std::is_same_v<T, double>) _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), v);
-    else if constexpr (sizeof(T) == 4) _mm512_mask_storeu_epi32(p, static_cast<__mmask16>((1u << n) - 1), v);
-    else _mm512_mask_storeu_epi64(p, static_cast<__mmask8>((1u << n) - 1), v);
-  } else
-#endif
-  { // not the masked store of AVX2, which is slow on some processors
-    T first[lanes<T>];
-    kernel::store(first, v);
-    detail::copy_first<T>(p, first, n);
-  }
-}
-
-/// Sum of all lanes.
-template <lane T>
-VARVE_INLINE T reduce_sum(batch<T> const& v) {
-  return detail::lane_sum<T>(v);
-}
-/// Combines all lanes by `f(T, T)`, in order. (xsimd 8.1 has no horizontal maximum.)
-template <lane T, class F>
-VARVE_INLINE T reduce_lanes(batch<T> const& v, F f) {
-  T all[lanes<T>];
-  kernel::store(all, v);
-  T r = all[0];
-  for (std::size_t i = 1; i < lanes<T>; ++i) r = f(r, all[i]);
-  return r;
-}
-
-namespace detail {
-/// Lane I becomes lane I ^ Step.
-template <std::size_t Step, class T, std::size_t... I>
-VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
-  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
-  return std::bit_cast<batch<T>>(static_cast<native>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(v), (I ^ Step)...)));
-}
-template <std::size_t Step, class T, class F>
-VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
-  if constexpr (Step < lanes<T>) return detail::fold_lanes<2 * Step, T>(f(v, detail::exchange<Step, T>(v, std::make_index_sequence<lanes<T>>{})), f);
-  else return v;
-}
-} // namespace detail
-/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the logarithm of the lanes.
-template <lane T, class F>
-VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
-  T all[lanes<T>];
-  kernel::store(all, detail::fold_lanes<1, T>(v, f));
-  return all[0];
-}
-
-namespace detail {
-/// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit parts.
-template <std::size_t High, class T, std::size_t... I>
-VARVE_INLINE batch<T> interleave(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
-  constexpr std::size_t L = lanes<T>;
-  typedef T native __attribute__((vector_size(sizeof(batch<T>))));
-  return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (I / 2 + High * L / 2 + I % 2 * L)...));
-}
-} // namespace detail
-/// Rows of a square of lanes x lanes elements become its columns, in registers.
-template <lane T>
-VARVE_INLINE void transpose(batch<T>* r) {
-  constexpr std::size_t L = lanes<T>;
-  if constexpr (L > 1) {
-#pragma GCC unroll 4
-    for (std::size_t stage = 1; stage < L; stage *= 2) {
-      batch<T> s[L];
-#pragma GCC unroll 8
-      for (std::size_t i = 0; i < L / 2; ++i) {
-        s[2 * i] = detail::interleave<0>(r[i], r[i + L / 2], std::make_index_sequence<L>{});
-        s[2 * i + 1] = detail::interleave<1>(r[i], r[i + L / 2], std::make_index_sequence<L>{});
-      }
-#pragma GCC unroll 16
-      for (std::size_t i = 0; i < L; ++i) r[i] = s[i];
-    }
-  }
-}
-
-/// 1 where `m` holds, else 0: in fused code a boolean lives in the lane type.
-template <lane T>
-VARVE_INLINE batch<T> from_mask(mask<T> const& m) {
-  return kernel::select<T>(m, batch<T>(T(1)), batch<T>(T(0)));
-}
-/// The lanes that are not 0.
-template <lane T>
-VARVE_INLINE mask<T> to_mask(batch<T> const& v) {
-  return kernel::differ(v, batch<T>(T(0)));
-}
-
-/// Applies a scalar function lane by lane: for what has no vector instruction (integer division, `fmod`).
-template <lane T, class F, class... B>
-VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
-  T x[1 + sizeof...(B)][lanes<T>];
-  kernel::store(x[0], a);
-  [[maybe_unused]] std::size_t k = 0;
-  (kernel::store(x[++k], b), ...);
-  for (std::size_t i = 0; i < lanes<T>; ++i) {
-    if constexpr (sizeof...(B) == 0) x[0][i] = f(x[0][i]);
-    else if constexpr (sizeof...(B) == 1) x[0][i] = f(x[0][i], x[1][i]);
-    else x[0][i] = f(x[0][i], x[1][i], x[2][i]);
-  }
-  return kernel::load(x[0]);
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/strided.hpp
-/// @file
-/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the copy.
-namespace varve::kernel {
-
-/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast), and bytes of one element.
-struct operand {
-  void* data;
-  index_t const* strides;
-  int itemsize;
-  operand() = default;
-  operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
-  /// An input: only read, though held as one kind of pointer with the output.
-  operand(void const* d, index_t const* s, int bytes) : data(const_cast<void*>(d)), strides(s), itemsize(bytes) {}
-};
-
-namespace detail {
-inline constexpr int max_operands = 9; // an output and eight inputs
-
-inline bool is_contiguous(dims const& sizes, index_t const* strides) {
-  index_t expected = 1;
-  for (int d = sizes.n - 1; d >= 0; --d) {
-    if (sizes.v[d] != 1 && strides[d] != expected) return false;
-    expected *= sizes.v[d];
-  }
-  return true;
-}
-
-template <int Bytes>
-inline void gather_items(char* to, index_t to_stride, char const* from, index_t from_stride, index_t n) {
-  if (to_stride == Bytes && from_stride == Bytes) {
-    std::memcpy(to, from, static_cast<std::size_t>(n * Bytes));
-    return;
-  }
-  index_t i = 0;
-  if constexpr (Bytes >= 4)
-    if (to_stride == Bytes && from_stride == 0) { // one element repeated
-      using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
-      T x;
-      std::memcpy(&x, from, Bytes);
-      for (constexpr index_t L = lanes<T>; i + L <= n; i += L) {
-        batch<T> const v(x);
-        std::memcpy(to + i * Bytes, &v, sizeof(v));
-      }
-    }
-  to += i * to_stride;
-  from += i * from_stride;
-  for (; i < n; ++i, to += to_stride, from += from_stride) std::memcpy(to, from, Bytes);
-}
-/// Copies `n` items of 1, 2, 4 or 8 bytes between strides in bytes.
-VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from, index_t from_stride, index_t n, int itemsize) {
-  auto* const t = static_cast<char*>(to);
-  auto const* const s = static_cast<char const*>(from);
-  if (itemsize == 4) detail::gather_items<4>(t, to_stride, s, from_stride, n);
-  else if (itemsize == 8) detail::gather_items<8>(t, to_stride, s, from_stride, n);
-  else if (itemsize == 2) detail::gather_items<2>(t, to_stride, s, from_stride, n);
-  else detail::gather_items<1>(t, to_stride, s, from_stride, n);
-}
-
-/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost, neighbours merged where every operand allows.
-struct walk {
-  int rank = 0, count = 0;
-  index_t size[max_rank]{}, at[max_rank]{};
-  index_t stride[max_rank][max_operands]; // in bytes; operand 0 is the output
-  char* data[max_operands];               // the current row
-  int itemsize[max_operands];
-
-  VARVE_NOINLINE walk(dims const& sizes, operand const& out, operand const* in, int inputs) : count(inputs + 1) {
-    for (int k = 0; k < count; ++k) {
-      operand const& o = k == 0 ? out : in[k - 1];
-      data[k] = static_cast<char*>(o.data);
-      itemsize[k] = o.itemsize;
-    }
-    for (int d = 0; d < sizes.n; ++d) {
-      if (sizes.v[d] == 1) continue;
-      index_t s[max_operands];
-      for (int k = 0; k < count; ++k) s[k] = (k == 0 ? out : in[k - 1]).strides[d] * itemsize[k];
-      int place = rank;
-      while (place > 0 && is_outer(s, stride[place - 1])) --place;
-      for (int e = rank; e > place; --e) move(e, e - 1);
-      size[place] = sizes.v[d];
-      for (int k = 0; k < count; ++k) stride[place][k] = s[k];
-      ++rank;
-    }
-    merge();
-    if (rank == 0) {
-      size[0] = rank = 1;
-      for (int k = 0; k < count; ++k) stride[0][k] = itemsize[k];
-    }
-  }
-
-  /// Moves to the next row; false after the last, when everything is back at the first.
-  bool next() {
-    for (int d = rank - 2; d >= 0; --d) {
-      bool const wraps = ++at[d] == size[d];
-      if (wraps) at[d] = 0;
-      for (int k = 0; k < count; ++k) data[k] += wraps ? -stride[d][k] * (size[d] - 1) : stride[d][k];
-      if (!wraps) return true;
-    }
-    return false;
-  }
-  /// Whether an operand's elements follow each other in the order of the walk.
-  bool adjacent(int k) const {
-    index_t expected = itemsize[k];
-    for (int d = rank - 1; d >= 0; expected *= size[d--])
-      if (stride[d][k] != expected) return false;
-    return true;
-  }
-  /// Whether an operand is one element, broadcast.
-  bool constant(int k) const {
-    for (int d = 0; d < rank; ++d)
-      if (stride[d][k] != 0) return false;
-    return true;
-  }
-
-private:
-  static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
-  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in neither decides.
-  bool is_outer(index_t const* a, index_t const* b) const {
-    for (int k = 0; k < count; ++k)
-      if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
-    return false;
-  }
-  void move(int to, int from) {
-    size[to] = size[from];
-    for (int k = 0; k < count; ++k) stride[to][k] = stride[from][k];
-  }
-  void merge() {
-    int last = 0;
-    for (int d = 1; d < rank; ++d) {
-      bool fits = true;
-      for (int k = 0; k < count; ++k) fits = fits && stride[last][k] == stride[d][k] * size[d];
-      index_t const n = fits ? size[last] * size[d] : size[d];
-      if (!fits) ++last;
-      move(last, d);
-      size[last] = n;
-    }
-    if (rank > 0) rank = last + 1;
-  }
-};
-
-/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in registers, the rest goes in tiles, so that
-/// neither side leaves the first cache between uses of one of its lines.
-template <int Bytes>
-VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row, index_t from_col, index_t rows, index_t cols) {
-  constexpr index_t tile = 32;
-  for (index_t r = 0; r < rows; r += tile)
-    for (index_t c = 0; c < cols; c += tile) {
-      index_t const h = rows - r < tile ? rows - r : tile, w = cols - c < tile ? cols - c : tile;
-      char* const t = to + r * to_row + c * to_col;
-      char const* const f = from + r * from_row + c * from_col;
-      if constexpr (Bytes >= 4)
-        if (h == tile && w == tile && to_col == Bytes && from_row == Bytes) {
-          using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
-          constexpr index_t L = lanes<T>;
-          for (index_t i = 0; i < tile; i += L)
-            for (index_t j = 0; j < tile; j += L) {
-              batch<T> square[lanes<T>];
-              for (index_t k = 0; k < L; ++k) std::memcpy(&square[k], f + i * Bytes + (j + k) * from_col, sizeof(batch<T>));
-              kernel::transpose<T>(square);
-              for (index_t k = 0; k < L; ++k) std::memcpy(t + (i + k) * to_row + j * Bytes, &square[k], sizeof(batch<T>));
-            }
-          continue;
-        }
-      for (index_t i = 0; i < h; ++i) detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
-    }
-}
-} // namespace detail
-
-/// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
-VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
-  index_t const n = numel(sizes);
-  if (n == 0) return;
-  if (detail::is_contiguous(sizes, out.strides) && detail::is_contiguous(sizes, in.strides)) {
-    std::memcpy(out.data, in.data, static_cast<std::size_t>(n * in.itemsize));
-    return;
-  }
-  detail::walk w(sizes, out, &in, 1);
-  int const inner = w.rank - 1;
-  int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
-  for (int d = 0; d < inner; ++d)
-    if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
-  if (across < 0) {
-    do detail::gather(w.data[0], w.stride[inner][0], w.data[1], w.stride[inner][1], w.size[inner], in.itemsize);
-    while (w.next());
-    return;
-  }
-  index_t const rows = w.size[across], to_row = w.stride[across][0], from_row = w.stride[across][1];
-  w.size[across] = 1; // the walk stays on the other dimensions
-  do {
-    auto const tiles = in.itemsize == 4 ? detail::copy_tiles<4> : in.itemsize == 8 ? detail::copy_tiles<8> : in.itemsize == 2 ? detail::copy_tiles<2> : detail::copy_tiles<1>;
-    tiles(w.data[0], to_row, w.stride[inner][0], w.data[1], from_row, w.stride[inner][1], rows, w.size[inner]);
-  } while (w.next());
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/pointwise.hpp
-/// @file
-/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes, strides and broadcasting.
-namespace varve::kernel {
-
-/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the inputs.
-using loop = void (*)(std::size_t n, void* out, void const* const* in);
-
-/// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
-template <class F>
-concept scalar_only = requires { requires F::scalar_only; };
-
-namespace detail {
-template <class V, std::size_t>
-using same = V;
-template <class F, class V, std::size_t... I>
-constexpr bool maps_batches(std::index_sequence<I...>) {
-  return requires(F const& f, same<V, I> const&... x) {
-    { f(x...) } -> std::convertible_to<V>;
-  };
-}
-/// Whether `F` is run on batches of `In`.
-template <class Out, class In, class F, int Arity>
-constexpr bool vectorized() {
-  if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
-  else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
-}
-/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since the output may be an input. Too few
-/// elements are filled up to a batch. `T` is any type of the operands' item size, so that few of these functions exist.
-template <class T, int Arity>
-VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
-  constexpr std::size_t L = lanes<T>;
-  T last[L], filled[Arity][L];
-  void const* p[Arity];
-  if (n > L) {
-#pragma GCC unroll 4
-    for (int k = 0; k < Arity; ++k) p[k] = static_cast<T const*>(in[k]) + (n - L);
-    f(L, last, p);
-    f(n - n % L, out, in);
-    std::memcpy(out + (n - L), last, sizeof(last));
-    return;
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < Arity; ++k) {
-    kernel::store(filled[k], kernel::load_filled(static_cast<T const*>(in[k]), n));
-    p[k] = filled[k];
-  }
-  f(L, last, p);
-  detail::copy_first(out, last, n);
-}
-template <class T>
-using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-
-/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
-template <class Out, class In>
-inline constexpr bool masked = [] {
-  if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>) return sizeof(batch<In>) == 64;
-  else return false;
-}();
-
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again for each.
-template <class Out, class In, class F, class... P>
-VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
-  F const f{};
-  if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
-    for (std::size_t i = 0; i < n; i += lanes<In>) {
-      std::size_t const left = n - i;
-      bool const whole = left >= lanes<In>; // masks cost even when they are full
-      batch<In> const r(f((whole ? kernel::load(in + i) : kernel::load_first(in + i, left))...));
-      if (whole) [[likely]]
-        kernel::store(out + i, r);
-      else kernel::store_first<In>(out + i, left, r);
-    }
-  else if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>())
-    for (std::size_t i = 0; i < n; i += lanes<In>) kernel::store(out + i, batch<In>(f(kernel::load(in + i)...)));
-  else
-    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
-}
-template <class Out, class In, class F, std::size_t... I>
-VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::index_sequence<I...>) {
-  detail::run<Out, In, F>(n, static_cast<Out*>(out), static_cast<In const*>(in[I])...);
-}
-} // namespace detail
-
-/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of type `Out`: in batches when `F`
-/// takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the body of `F` is inlined and its constants stay in registers.)
-template <class Out, class In, class F, int Arity>
-__attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
-  if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
-    if (n % lanes<In> != 0) return detail::run_uneven<detail::item<In>, Arity>(contiguous<Out, In, F, Arity>, n, static_cast<detail::item<In>*>(out), in);
-  detail::spread<Out, In, F>(n, out, in, std::make_index_sequence<Arity>{});
-}
-
-namespace detail {
-inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
-
-/// Rows long enough to be calls of their own. Operands whose elements are not adjacent go through blocks.
-VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
-  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
-  index_t const n = w.size[w.rank - 1];
-  index_t const* stride = w.stride[w.rank - 1];
-  bool direct = true;
-  for (int k = 0; k < w.count; ++k) direct = direct && stride[k] == w.itemsize[k];
-  do {
-    for (index_t i = 0; i < n; i += direct ? n : block) {
-      index_t const m = direct || n - i < block ? n - i : block;
-      void* p[max_operands];
-      for (int k = 0; k < w.count; ++k) {
-        char* const source = w.data[k] + i * stride[k];
-        p[k] = stride[k] == w.itemsize[k] ? static_cast<void*>(source) : packed[k];
-        if (k == 0 || p[k] == source || repeated[k] == source) continue;
-        bool const broadcast = stride[k] == 0;
-        detail::gather(packed[k], w.itemsize[k], source, stride[k], broadcast ? (n < block ? n : block) : m, w.itemsize[k]);
-        repeated[k] = broadcast ? source : nullptr;
-      }
-      f(static_cast<std::size_t>(m), p[0], p + 1);
-      if (p[0] == packed[0]) detail::gather(w.data[0] + i * stride[0], stride[0], packed[0], w.itemsize[0], m, w.itemsize[0]);
-    }
-  } while (w.next());
-}
-
-/// Short rows: as many as fit are packed together.
-VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
-  alignas(64) unsigned char packed[max_operands][block * 8];
-  char* target[block];
-  index_t const n = w.size[w.rank - 1], rows = block / n;
-  index_t const* stride = w.stride[w.rank - 1];
-  bool adjacent[max_operands], constant[max_operands];
-  char* start[max_operands];
-  for (int k = 0; k < w.count; ++k) {
-    adjacent[k] = w.adjacent(k);
-    constant[k] = k > 0 && w.constant(k);
-    start[k] = w.data[k];
-    if (constant[k]) detail::gather(packed[k], w.itemsize[k], w.data[k], 0, block, w.itemsize[k]);
-  }
-  for (bool more = true; more;) {
-    index_t r = 0;
-    for (; more && r < rows; ++r) {
-      target[r] = w.data[0];
-      for (int k = 1; k < w.count; ++k)
-        if (!adjacent[k] && !constant[k]) detail::gather(packed[k] + r * n * w.itemsize[k], w.itemsize[k], w.data[k], stride[k], n, w.itemsize[k]);
-      more = w.next();
-    }
-    void* p[max_operands];
-    for (int k = 0; k < w.count; ++k) {
-      p[k] = adjacent[k] ? static_cast<void*>(start[k]) : packed[k];
-      start[k] += r * n * w.itemsize[k];
-    }
-    f(static_cast<std::size_t>(r * n), p[0], p + 1);
-    if (!adjacent[0])
-      for (index_t i = 0; i < r; ++i) detail::gather(target[i], stride[0], packed[0] + i * n * w.itemsize[0], w.itemsize[0], n, w.itemsize[0]);
-  }
-}
-} // namespace detail
-
-/// Runs a contiguous kernel over operands of common `sizes` with any strides: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an
-/// empty shape does nothing. At most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor itself.
-VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f) {
-  index_t const n = numel(sizes);
-  if (n == 0) return;
-  bool contiguous = detail::is_contiguous(sizes, out.strides);
-  for (int k = 0; k < count && contiguous; ++k) contiguous = detail::is_contiguous(sizes, in[k].strides);
-  if (contiguous) {
-    void const* p[detail::max_operands];
-    for (int k = 0; k < count; ++k) p[k] = in[k].data;
-    return f(static_cast<std::size_t>(n), out.data, p);
-  }
-  detail::walk w(sizes, out, in, count);
-  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f);
-  else detail::pointwise_short_rows(w, f);
-}
-
-} // namespace varve::kernel
-
-// ---- varve/kernel/convert.hpp
-/// @file
-/// Conversion between the six element types.
-namespace varve::kernel {
-
-/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the smallest integer of 32 or 64 bits, as
-/// x86 has it; uint8 takes the low bits of that), integers wrap.
-template <class To, class From>
-constexpr To cast(From x) {
-  if constexpr (std::is_same_v<To, bool>) return x != From(0);
-  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
-    constexpr From bound = -static_cast<From>(std::numeric_limits<W>::min());
-    return static_cast<To>(x >= -bound && x < bound ? static_cast<W>(x) : std::numeric_limits<W>::min());
-  } else return static_cast<To>(x);
-}
-
-/// An integer that stands in a lane of floats, as an element of `To`: what `To` cannot hold wraps around.
-template <class To, class From>
-  requires std::is_arithmetic_v<From>
-constexpr To wrapped(From x) {
-  if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) return static_cast<To>(kernel::cast<std::int64_t>(x));
-  else return kernel::cast<To>(x);
-}
-/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for the compiler, where no conversion may overflow.
-constexpr double converted(dtype to, double x, dtype from) {
-  auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
-  double const v = from == dtype::float32 ? single(x) : x;
-  if (to == dtype::bool_) return v != 0;
-  if (to == dtype::float32) return single(v);
-  if (varve::is_floating(to)) return v;
-  if (to == dtype::int32 && varve::is_floating(from)) return kernel::cast<std::int32_t>(v);
-  std::int64_t const whole = kernel::cast<std::int64_t>(v);
-  return to == dtype::uint8 ? static_cast<std::uint8_t>(whole) : to == dtype::int32 ? static_cast<std::int32_t>(whole) : static_cast<double>(whole);
-}
-/// What an element of dtype `t` holds of `x`, which was computed as a double.
-constexpr double converted(dtype t, double x) { return converted(t, x, t); }
-
-namespace detail {
-template <class To, class From>
-struct cast_element {
-  To operator()(From x) const { return kernel::cast<To>(x); }
-};
-template <class To>
-loop convert_from(dtype from) {
-  return on_dtype(from, "convert", []<class From>() -> loop { return contiguous<To, From, cast_element<To, From>, 1>; });
-}
-} // namespace detail
-
-/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. (A template only to cost nothing unless used.)
-template <class = void>
-VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
-  return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
-}
-/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands must be those of the dtypes.
-template <class = void>
-void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
-  if (to == from) kernel::copy_strided(sizes, out, in);
-  else kernel::pointwise(sizes, out, &in, 1, kernel::convert_loop<>(to, from));
-}
-
-} // namespace varve::kernel
 
 // ---- varve/dispatch/tensor_eval.hpp
 namespace varve {
@@ -21034,10 +21034,10 @@ VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
     return kernel::from_mask<T>(kernel::to_mask<T>(v));
   } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8 || std::is_same_v<E, T>) {
     return v;
-  } else if constexpr (std::is_integral_v<T>) {
-    return v & batch<T>(T(255));
-  } else if constexpr (lanes<T> == 1 || sizeof(T) == 4) {
+  } else if constexpr (lanes<T> == 1 || std::is_same_v<T, float>) {
     return kernel::wrapped_any<E>(v);
+  } else if constexpr (std::is_integral_v<T>) { // to bytes
+    return v & batch<T>(T(255));
   } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
     using bits = detail::beside_t<std::uint64_t, T>;
     constexpr bool byte = sizeof(E) == 1;

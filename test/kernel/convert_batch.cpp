@@ -103,3 +103,22 @@ TEST_CASE("batches of floats hold flags and bytes", "[kernel][dtype]") {
   for (std::size_t l = 0; l < L; ++l) CHECK(back[l] == flags[l]);
   for (float const v : elements(k::wrapped<bool>(f + f))) CHECK((v == 0.0f || v == 1.0f));
 }
+TEST_CASE("batches of integers hold bytes and flags", "[kernel][dtype]") { // one lane without xsimd
+  constexpr std::size_t L = k::lanes<std::int32_t>;
+  std::mt19937_64 random(17);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::int32_t> a(L), b(L);
+    std::uint8_t bytes[L], back[L];
+    for (std::size_t l = 0; l < L; ++l) a[l] = static_cast<std::int32_t>(random()), b[l] = static_cast<std::int32_t>(random()), bytes[l] = static_cast<std::uint8_t>(random());
+    auto const low = elements(k::wrapped<std::uint8_t>(batch_of(a))), flag = elements(k::wrapped<bool>(batch_of(a))), product = elements(k::wrapped_product<std::uint8_t>(batch_of(a), batch_of(b))), loaded = elements(k::load_converted<std::int32_t>(bytes));
+    k::store_converted(back, batch_of(a));
+    for (std::size_t l = 0; l < L; ++l) {
+      REQUIRE(low[l] == static_cast<std::uint8_t>(a[l]));
+      REQUIRE(flag[l] == (a[l] != 0));
+      REQUIRE(product[l] == static_cast<std::uint8_t>(static_cast<std::uint32_t>(a[l]) * static_cast<std::uint32_t>(b[l])));
+      REQUIRE(loaded[l] == bytes[l]);
+      REQUIRE(back[l] == static_cast<std::uint8_t>(a[l]));
+      REQUIRE(elements(k::wrapped<std::int32_t>(batch_of(a)))[l] == a[l]);
+    }
+  }
+}

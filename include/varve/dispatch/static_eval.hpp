@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/dispatch/operator.hpp>
+#include <varve/kernel/convert.hpp>
 #include <varve/value/strided.hpp>
 
 namespace varve {
@@ -125,7 +126,7 @@ constexpr auto evaluate_static(Op const&, X const&... x) {
         for_each_index(l.sizes, [&, k = index_t{0}](dims const& i) mutable { out[k++] = s.at(i); });
       }
     } else if constexpr (R::kind == op_kind::convert) {
-      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = static_cast<typename result::element>(data_of(nth<0>(x...))[i]);
+      for (index_t i = 0; i < numel(result::value.sizes); ++i) data_of(r)[i] = kernel::cast<typename result::element>(data_of(nth<0>(x...))[i]);
     } else {
       R::compute(at, detail::strided_of(r), detail::strided_of(x)...);
     }

@@ -78,10 +78,10 @@ VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
     return kernel::from_mask<T>(kernel::to_mask<T>(v));
   } else if constexpr (std::is_floating_point_v<E> || sizeof(E) == 8 || std::is_same_v<E, T>) {
     return v;
-  } else if constexpr (std::is_integral_v<T>) {
-    return v & batch<T>(T(255));
-  } else if constexpr (lanes<T> == 1 || sizeof(T) == 4) {
+  } else if constexpr (lanes<T> == 1 || std::is_same_v<T, float>) {
     return kernel::wrapped_any<E>(v);
+  } else if constexpr (std::is_integral_v<T>) { // to bytes
+    return v & batch<T>(T(255));
   } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
     using bits = detail::beside_t<std::uint64_t, T>;
     constexpr bool byte = sizeof(E) == 1;
