@@ -15,6 +15,7 @@ constexpr index_t options = 1000000;
 constexpr double root_half = 0.70710678118654752440;
 
 constexpr auto greeks = vv::fuse(vv::vmap(bench::greeks, vv::in_dims<0, 0, 0, vv::none, 0>));
+constexpr auto stationary_greeks = vv::fuse(vv::vmap(bench::stationary_greeks, vv::in_dims<0, 0, 0, vv::none, 0>));
 constexpr auto fast_greeks = vv::fuse(vv::vmap(bench::greeks, vv::in_dims<0, 0, 0, vv::none, 0>), vv::fast_math);
 
 using numbers = array<double, options>;
@@ -28,6 +29,9 @@ struct results {
 
 #define KEEP __attribute__((noinline)) void
 KEEP fused(market const& m, results& r) { greeks.into(r.price, r.delta, r.gamma, r.vega, r.theta, r.rho)(m.spot, m.strike, m.time, m.rate, m.volatility); }
+KEEP fused_stationary(market const& m, results& r) {
+  stationary_greeks.into(r.price, r.delta, r.gamma, r.vega, r.theta, r.rho)(m.spot, m.strike, m.time, m.rate, m.volatility);
+}
 KEEP fused_fast(market const& m, results& r) { fast_greeks.into(r.price, r.delta, r.gamma, r.vega, r.theta, r.rho)(m.spot, m.strike, m.time, m.rate, m.volatility); }
 KEEP hand(market const& m, results& r) {
   using V = k::batch<double>;
@@ -60,6 +64,7 @@ void bench_black_scholes(benchmark::State& state, void (*f)(market const&, resul
   bench::measure(state, [&] { f(*m, *a); });
 }
 BENCHMARK_CAPTURE(bench_black_scholes, fused, fused);
+BENCHMARK_CAPTURE(bench_black_scholes, fused_stationary, fused_stationary);
 BENCHMARK_CAPTURE(bench_black_scholes, fused_fast, fused_fast);
 BENCHMARK_CAPTURE(bench_black_scholes, hand, hand);
 } // namespace
