@@ -6693,6 +6693,261 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
 
 } // namespace varve
 
+// ---- varve/kernel/arithmetic.hpp
+#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+/// @file
+/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
+/// scalars and 0/1 in the lane type for batches; a condition is true where it is not 0.
+namespace varve::kernel {
+
+template <class T>
+concept floating = std::is_floating_point_v<T>;
+template <class T>
+concept integral = std::is_integral_v<T>;
+template <class T>
+concept arithmetic = std::is_arithmetic_v<T>;
+/// An element type with batches that is floating.
+template <class T>
+concept floating_lane = lane<T> && floating<T>;
+/// A scalar of any element type, or a batch.
+template <class V>
+concept numeric = arithmetic<V> || is_batch<V>;
+
+namespace detail {
+/// Type in which integers may overflow; itself for floating types and batches, whose instructions wrap.
+template <class T>
+struct wrapping {
+  using type = T;
+};
+template <class T>
+  requires(integral<T> && sizeof(T) >= 4)
+struct wrapping<T> {
+  using type = std::make_unsigned_t<T>;
+};
+template <class T>
+using wrapping_t = typename wrapping<T>::type;
+} // namespace detail
+
+/// a + b; logical or for `bool`.
+template <numeric V>
+constexpr V add(V const& a, V const& b) {
+  using W = detail::wrapping_t<V>;
+  return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
+}
+/// a - b.
+template <numeric V>
+constexpr V sub(V const& a, V const& b) {
+  using W = detail::wrapping_t<V>;
+  return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
+}
+/// a * b; logical and for `bool`.
+template <numeric V>
+constexpr V mul(V const& a, V const& b) {
+  using W = detail::wrapping_t<V>;
+  return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
+}
+/// -a.
+template <numeric V>
+constexpr V neg(V const& a) {
+  if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
+  else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
+  else return -a;
+}
+/// |a|; the smallest integer stays.
+template <arithmetic T>
+constexpr T abs(T a) {
+  if constexpr (std::is_unsigned_v<T>) return a;
+  else if constexpr (integral<T>) return a < 0 ? kernel::neg(a) : a;
+  else return constant::negative(static_cast<double>(a)) ? -a : a;
+}
+template <lane T>
+VARVE_INLINE batch<T> abs(batch<T> const& a) {
+  return library::abs(a);
+}
+/// 1, 0 or -1; 0 for NaN (as `torch.sign`).
+template <arithmetic T>
+constexpr T sign(T a) {
+  if constexpr (std::is_unsigned_v<T>) return a > 0;
+  else return static_cast<T>((a > 0) - (a < 0));
+}
+template <lane T>
+VARVE_INLINE batch<T> sign(batch<T> const& a) {
+  batch<T> const zero(T(0)), one(T(1));
+  return kernel::select<T>(a > zero, one, kernel::select<T>(a < zero, zero - one, zero));
+}
+
+/// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
+template <numeric V>
+constexpr auto lt(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
+  else return a < b;
+}
+template <numeric V>
+constexpr auto le(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a <= b);
+  else return a <= b;
+}
+template <numeric V>
+constexpr auto gt(V const& a, V const& b) {
+  return kernel::lt(b, a);
+}
+template <numeric V>
+constexpr auto ge(V const& a, V const& b) {
+  return kernel::le(b, a);
+}
+template <numeric V>
+constexpr auto eq(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a == b);
+  else return a == b;
+}
+template <numeric V>
+constexpr auto ne(V const& a, V const& b) {
+  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
+  else return a != b;
+}
+/// Whether a value is NaN; false for integers.
+template <numeric V>
+constexpr auto isnan(V const& a) {
+  return kernel::ne(a, a);
+}
+
+/// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
+template <arithmetic C, arithmetic T>
+constexpr T where(C c, T a, T b) {
+  return c != C(0) ? a : b;
+}
+template <lane T>
+VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const& b) {
+  return kernel::select<T>(kernel::to_mask(c), a, b);
+}
+/// The greater value; NaN if either is (`torch.maximum`).
+template <numeric V>
+constexpr V maximum(V const& a, V const& b) {
+  if constexpr (is_batch<V>) {
+    using T = element_t<V>;
+    V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
+    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    else return m;
+  } else return a > b || a != a ? a : b;
+}
+/// The smaller value; NaN if either is (`torch.minimum`).
+template <numeric V>
+constexpr V minimum(V const& a, V const& b) {
+  if constexpr (is_batch<V>) {
+    using T = element_t<V>;
+    V const m = kernel::select<T>(a < b, a, b);
+    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
+    else return m;
+  } else return a < b || a != a ? a : b;
+}
+
+/// Greatest integer <= x. Integers are returned as they are by all four roundings.
+template <arithmetic T>
+constexpr T floor(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::floor(x)) : std::floor(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> floor(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::floor(x);
+}
+/// Smallest integer >= x.
+template <arithmetic T>
+constexpr T ceil(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::ceil(x)) : std::ceil(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> ceil(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::ceil(x);
+}
+/// Towards zero.
+template <arithmetic T>
+constexpr T trunc(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::trunc(x)) : std::trunc(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> trunc(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::trunc(x);
+}
+/// Nearest integer, ties to even (`torch.round`).
+template <arithmetic T>
+constexpr T round(T x) {
+  if constexpr (integral<T>) return x;
+  else return std::is_constant_evaluated() ? static_cast<T>(constant::round(x)) : std::nearbyint(x);
+}
+template <lane T>
+VARVE_INLINE batch<T> round(batch<T> const& x) {
+  if constexpr (integral<T>) return x;
+  else return library::nearbyint(x);
+}
+
+/// Remainder with the sign of the dividend (`torch.fmod`). An integer divisor 0 is `value_error`, here and below.
+template <arithmetic T>
+constexpr T fmod(T a, T b) {
+  if constexpr (floating<T>) {
+    return std::is_constant_evaluated() ? static_cast<T>(constant::fmod(a, b)) : std::fmod(a, b);
+  } else {
+    if (b == 0) refuse::argument_is_invalid("fmod", "integer division by zero");
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1)) return 0; // the smallest integer has no quotient by -1
+    return static_cast<T>(a % b);
+  }
+}
+/// Remainder with the sign of the divisor (`torch.remainder`, Python's %).
+template <arithmetic T>
+constexpr T remainder(T a, T b) {
+  T const r = kernel::fmod(a, b);
+  if constexpr (std::is_unsigned_v<T>) return r;
+  else return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
+}
+/// Quotient rounded down (`torch.floor_divide`, Python's //).
+template <arithmetic T>
+constexpr T floor_divide(T a, T b) {
+  if constexpr (floating<T>) {
+    if (b == 0) return a / b;
+    T const r = kernel::fmod(a, b);
+    T q = (a - r) / b;
+    if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+    if (q == 0) return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
+    T const f = kernel::floor(q); // q is an integer but for rounding
+    return q - f > T(0.5) ? f + 1 : f;
+  } else {
+    if (b == 0) refuse::argument_is_invalid("floor_divide", "integer division by zero");
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return kernel::neg(a);
+      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+    } else return static_cast<T>(a / b);
+  }
+}
+template <lane T>
+VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
+}
+template <lane T>
+VARVE_INLINE batch<T> remainder(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
+}
+template <lane T>
+VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
+  return kernel::lanewise([](T x, T y) { return kernel::floor_divide(x, y); }, a, b);
+}
+
+} // namespace varve::kernel
+
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 // ---- varve/fwd.hpp
 /// @file
 /// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and defaults are those of `torch.*`.
@@ -7055,11 +7310,15 @@ struct pointwise {
 // ---- varve/op/add.hpp
 namespace varve {
 
-/// x + y. Linear in both operands.
+/// x + y. Linear in both operands. Integers wrap around, here and in `sub`, `neg` and `mul`, and so do plain numbers of C++.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) { return x + y; }
+  static constexpr auto kernel(auto x, auto y) {
+    using R = decltype(x + y);
+    if constexpr (kernel::integral<R>) return kernel::add<R>(x, y);
+    else return x + y;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
 };
@@ -7081,7 +7340,11 @@ struct no_bool : rule::pointwise<Arity> {
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) { return x - y; }
+  static constexpr auto kernel(auto x, auto y) {
+    using R = decltype(x - y);
+    if constexpr (kernel::integral<R>) return kernel::sub<R>(x, y);
+    else return x - y;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
 };
@@ -7093,6 +7356,7 @@ struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   template <class X>
   static constexpr auto kernel(X x) {
     if constexpr (kernel::is_batch<X>) return kernel::negate<kernel::element_t<X>>(x);
+    else if constexpr (kernel::integral<X>) return kernel::neg<decltype(-x)>(x);
     else return -x;
   }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }
@@ -7457,261 +7721,6 @@ inline constexpr struct ones_like_t {
 } ones_like{};
 
 } // namespace varve
-
-// ---- varve/kernel/arithmetic.hpp
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// @file
-/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in PyTorch. A comparison is `bool` for
-/// scalars and 0/1 in the lane type for batches; a condition is true where it is not 0.
-namespace varve::kernel {
-
-template <class T>
-concept floating = std::is_floating_point_v<T>;
-template <class T>
-concept integral = std::is_integral_v<T>;
-template <class T>
-concept arithmetic = std::is_arithmetic_v<T>;
-/// An element type with batches that is floating.
-template <class T>
-concept floating_lane = lane<T> && floating<T>;
-/// A scalar of any element type, or a batch.
-template <class V>
-concept numeric = arithmetic<V> || is_batch<V>;
-
-namespace detail {
-/// Type in which integers may overflow; itself for floating types and batches, whose instructions wrap.
-template <class T>
-struct wrapping {
-  using type = T;
-};
-template <class T>
-  requires(integral<T> && sizeof(T) >= 4)
-struct wrapping<T> {
-  using type = std::make_unsigned_t<T>;
-};
-template <class T>
-using wrapping_t = typename wrapping<T>::type;
-} // namespace detail
-
-/// a + b; logical or for `bool`.
-template <numeric V>
-constexpr V add(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
-}
-/// a - b.
-template <numeric V>
-constexpr V sub(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
-}
-/// a * b; logical and for `bool`.
-template <numeric V>
-constexpr V mul(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
-}
-/// -a.
-template <numeric V>
-constexpr V neg(V const& a) {
-  if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
-  else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
-  else return -a;
-}
-/// |a|; the smallest integer stays.
-template <arithmetic T>
-constexpr T abs(T a) {
-  if constexpr (std::is_unsigned_v<T>) return a;
-  else if constexpr (integral<T>) return a < 0 ? kernel::neg(a) : a;
-  else return constant::negative(static_cast<double>(a)) ? -a : a;
-}
-template <lane T>
-VARVE_INLINE batch<T> abs(batch<T> const& a) {
-  return library::abs(a);
-}
-/// 1, 0 or -1; 0 for NaN (as `torch.sign`).
-template <arithmetic T>
-constexpr T sign(T a) {
-  if constexpr (std::is_unsigned_v<T>) return a > 0;
-  else return static_cast<T>((a > 0) - (a < 0));
-}
-template <lane T>
-VARVE_INLINE batch<T> sign(batch<T> const& a) {
-  batch<T> const zero(T(0)), one(T(1));
-  return kernel::select<T>(a > zero, one, kernel::select<T>(a < zero, zero - one, zero));
-}
-
-/// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
-template <numeric V>
-constexpr auto lt(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
-  else return a < b;
-}
-template <numeric V>
-constexpr auto le(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a <= b);
-  else return a <= b;
-}
-template <numeric V>
-constexpr auto gt(V const& a, V const& b) {
-  return kernel::lt(b, a);
-}
-template <numeric V>
-constexpr auto ge(V const& a, V const& b) {
-  return kernel::le(b, a);
-}
-template <numeric V>
-constexpr auto eq(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a == b);
-  else return a == b;
-}
-template <numeric V>
-constexpr auto ne(V const& a, V const& b) {
-  if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
-  else return a != b;
-}
-/// Whether a value is NaN; false for integers.
-template <numeric V>
-constexpr auto isnan(V const& a) {
-  return kernel::ne(a, a);
-}
-
-/// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
-template <arithmetic C, arithmetic T>
-constexpr T where(C c, T a, T b) {
-  return c != C(0) ? a : b;
-}
-template <lane T>
-VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const& b) {
-  return kernel::select<T>(kernel::to_mask(c), a, b);
-}
-/// The greater value; NaN if either is (`torch.maximum`).
-template <numeric V>
-constexpr V maximum(V const& a, V const& b) {
-  if constexpr (is_batch<V>) {
-    using T = element_t<V>;
-    V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
-    else return m;
-  } else return a > b || a != a ? a : b;
-}
-/// The smaller value; NaN if either is (`torch.minimum`).
-template <numeric V>
-constexpr V minimum(V const& a, V const& b) {
-  if constexpr (is_batch<V>) {
-    using T = element_t<V>;
-    V const m = kernel::select<T>(a < b, a, b);
-    if constexpr (floating<T>) return kernel::select<T>(kernel::differ<T>(a, a), a, m);
-    else return m;
-  } else return a < b || a != a ? a : b;
-}
-
-/// Greatest integer <= x. Integers are returned as they are by all four roundings.
-template <arithmetic T>
-constexpr T floor(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::floor(x)) : std::floor(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> floor(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::floor(x);
-}
-/// Smallest integer >= x.
-template <arithmetic T>
-constexpr T ceil(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::ceil(x)) : std::ceil(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> ceil(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::ceil(x);
-}
-/// Towards zero.
-template <arithmetic T>
-constexpr T trunc(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::trunc(x)) : std::trunc(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> trunc(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::trunc(x);
-}
-/// Nearest integer, ties to even (`torch.round`).
-template <arithmetic T>
-constexpr T round(T x) {
-  if constexpr (integral<T>) return x;
-  else return std::is_constant_evaluated() ? static_cast<T>(constant::round(x)) : std::nearbyint(x);
-}
-template <lane T>
-VARVE_INLINE batch<T> round(batch<T> const& x) {
-  if constexpr (integral<T>) return x;
-  else return library::nearbyint(x);
-}
-
-/// Remainder with the sign of the dividend (`torch.fmod`). An integer divisor 0 is `value_error`, here and below.
-template <arithmetic T>
-constexpr T fmod(T a, T b) {
-  if constexpr (floating<T>) {
-    return std::is_constant_evaluated() ? static_cast<T>(constant::fmod(a, b)) : std::fmod(a, b);
-  } else {
-    if (b == 0) refuse::argument_is_invalid("fmod", "integer division by zero");
-    if constexpr (std::is_signed_v<T>)
-      if (b == T(-1)) return 0; // the smallest integer has no quotient by -1
-    return static_cast<T>(a % b);
-  }
-}
-/// Remainder with the sign of the divisor (`torch.remainder`, Python's %).
-template <arithmetic T>
-constexpr T remainder(T a, T b) {
-  T const r = kernel::fmod(a, b);
-  if constexpr (std::is_unsigned_v<T>) return r;
-  else return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
-}
-/// Quotient rounded down (`torch.floor_divide`, Python's //).
-template <arithmetic T>
-constexpr T floor_divide(T a, T b) {
-  if constexpr (floating<T>) {
-    if (b == 0) return a / b;
-    T const r = kernel::fmod(a, b);
-    T q = (a - r) / b;
-    if (r != 0 && (r < 0) != (b < 0)) q -= 1;
-    if (q == 0) return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
-    T const f = kernel::floor(q); // q is an integer but for rounding
-    return q - f > T(0.5) ? f + 1 : f;
-  } else {
-    if (b == 0) refuse::argument_is_invalid("floor_divide", "integer division by zero");
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return kernel::neg(a);
-      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
-    } else return static_cast<T>(a / b);
-  }
-}
-template <lane T>
-VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
-}
-template <lane T>
-VARVE_INLINE batch<T> remainder(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::remainder(x, y); }, a, b);
-}
-template <lane T>
-VARVE_INLINE batch<T> floor_divide(batch<T> const& a, batch<T> const& b) {
-  return kernel::lanewise([](T x, T y) { return kernel::floor_divide(x, y); }, a, b);
-}
-
-} // namespace varve::kernel
-
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 // ---- varve/kernel/reduce_row.hpp
 /// @file
@@ -9590,7 +9599,11 @@ namespace varve {
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr auto kernel(auto x, auto y) { return x * y; }
+  static constexpr auto kernel(auto x, auto y) {
+    using R = decltype(x * y);
+    if constexpr (kernel::integral<R>) return kernel::mul<R>(x, y);
+    else return x * y;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
 };
@@ -26919,7 +26932,11 @@ struct rules<mm_t> : rule::bilinear {
       for (index_t x = 0; x < m; ++x)
         for (index_t y = 0; y < n; ++y) {
           R acc{};
-          for (index_t z = 0; z < k; ++z) acc = static_cast<R>(acc + a.data[oa + x * am + z * ak] * b.data[ob + z * bk + y * bn]);
+          for (index_t z = 0; z < k; ++z) {
+            T const &p = a.data[oa + x * am + z * ak], &q = b.data[ob + z * bk + y * bn];
+            if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
+            else acc = static_cast<R>(acc + p * q);
+          }
           out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
         }
     });

@@ -167,7 +167,7 @@ void computes_alike(F const& f, X const& x) {
 constexpr auto filled = [](auto const& x, auto n) { return vv::full_like(x, n); };
 constexpr auto as_int = [](auto const& x) { return vv::to(x, vv::type<int>); };
 constexpr auto as_double = [](auto const& x) { return vv::to(x, vv::type<double>); };
-constexpr int least = std::numeric_limits<int>::min();
+constexpr int least = std::numeric_limits<int>::min(), greatest = std::numeric_limits<int>::max();
 constexpr auto given = [](auto const& x, int a, int b) { return vv::maximum(filled(x, least), array<int, 2>{a, b}); };
 } // namespace
 
@@ -187,7 +187,7 @@ TEST_CASE("constants: what a trace computes of constants has the value that thei
   computes_alike([](auto x) { return as_int(filled(x, 2)) + as_int(x); }, array<bool, 2>{true, false});
   computes_alike([](auto x) { return filled(x, 2.7) * 2 + x; }, array<int, 2>{1, 2});
   array<int, 2> const i{1, 2};
-  computes_alike([](auto x) { return vv::square(given(x, 46340, -70)) + x; }, i);
+  computes_alike([](auto x) { return vv::square(given(x, greatest, -70000)) + x; }, i);
   computes_alike([](auto x) { return as_double(vv::abs(given(x, least, -3))) + as_double(x); }, i);
   computes_alike([](auto x) { return as_int(vv::to(given(x, 300, -1), vv::type<std::uint8_t>)) + x; }, i);
   computes_alike([](auto x) { return as_int(vv::maximum(filled(as_double(x), -4e9), array<double, 2>{3e9, -2.5})) + x; }, i);

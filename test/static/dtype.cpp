@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Dtype promotion by the rules of torch.result_type and torch.promote_types.
 #include <varve/varve.hpp>
+
+#include <limits>
 namespace vv = varve;
 using enum vv::dtype;
 
@@ -59,6 +61,21 @@ static_assert(gives<std::int64_t>(vv::argmax(vec<float>{1, 2})));
 static_assert(gives<vec<float>>(vv::where(vec<bool>{true, false}, vec<std::int32_t>{1, 2}, 0.5)));
 static_assert(vv::where(vec<double>{0.5, 0}, vec<std::int32_t>{1, 2}, vec<std::int32_t>{3, 4})[0] == 1); // a condition is one before it meets the dtype of the others
 static_assert(gives<double>(vv::add(1, 0.5)) && gives<double>(vv::exp(1.0)) && gives<float>(vv::exp(1.0f)));
+// integers wrap around, in constant expressions too
+template <class T>
+constexpr bool wraps() {
+  constexpr T least = std::numeric_limits<T>::min(), greatest = std::numeric_limits<T>::max();
+  constexpr vec<T> x{greatest, least};
+  constexpr vv::array<T, 2, 2> m{greatest, greatest, least, greatest};
+  static_assert(vv::equal(x + T(1), vec<T>{least, T(least + 1)}) && vv::equal(x - 1, vec<T>{T(greatest - 1), greatest}));
+  static_assert(vv::equal(x * x, vec<T>{1, 0}) && vv::equal(vv::square(x), vec<T>{1, 0}) && vv::equal(vv::pow(x, 2), vec<T>{1, 0}));
+  static_assert(vv::equal(-x, vec<T>{vv::sub(T(0), greatest), least}));
+  static_assert(vv::equal(vv::mm(m, m), std::is_signed_v<T> ? vv::array<T, 2, 2>{T(least + 1), 2, 0, T(least + 1)} : vv::array<T, 2, 2>{1, 2, 0, 1}));
+  return true;
+}
+static_assert(wraps<std::int32_t>() && wraps<std::int64_t>() && wraps<std::uint8_t>());
+static_assert(vv::add(std::numeric_limits<int>::max(), 1) == std::numeric_limits<int>::min() && vv::mul(1 << 20, 1 << 20) == 0);
+static_assert(vv::equal(vec<bool>{true, false} + vec<bool>{true, false}, vec<bool>{true, false}) && vv::equal(vec<bool>{true, false} * vec<bool>{true, true}, vec<bool>{true, false}));
 static_assert(vv::equal(vv::to(vec<double>{1.9, -1.9}, vv::type<std::int32_t>), vec<std::int32_t>{1, -1}));
 static_assert(vv::equal(vv::to(vec<double>{0.5, 0}, vv::type<bool>), vec<bool>{true, false}));
 

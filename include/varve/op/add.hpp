@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/kernel/arithmetic.hpp>
 #include <varve/rule/pointwise.hpp>
 
 namespace varve {
 
-/// x + y. Linear in both operands.
+/// x + y. Linear in both operands. Integers wrap around, here and in `sub`, `neg` and `mul`, and so do plain numbers of C++.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) { return x + y; }
+  static constexpr auto kernel(auto x, auto y) {
+    using R = decltype(x + y);
+    if constexpr (kernel::integral<R>) return kernel::add<R>(x, y);
+    else return x + y;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return one; }
 };
@@ -30,7 +35,11 @@ struct no_bool : rule::pointwise<Arity> {
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) { return x - y; }
+  static constexpr auto kernel(auto x, auto y) {
+    using R = decltype(x - y);
+    if constexpr (kernel::integral<R>) return kernel::sub<R>(x, y);
+    else return x - y;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const&...) { return minus_one; }
 };
@@ -42,6 +51,7 @@ struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   template <class X>
   static constexpr auto kernel(X x) {
     if constexpr (kernel::is_batch<X>) return kernel::negate<kernel::element_t<X>>(x);
+    else if constexpr (kernel::integral<X>) return kernel::neg<decltype(-x)>(x);
     else return -x;
   }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&) { return minus_one; }

@@ -36,7 +36,11 @@ struct rules<mm_t> : rule::bilinear {
       for (index_t x = 0; x < m; ++x)
         for (index_t y = 0; y < n; ++y) {
           R acc{};
-          for (index_t z = 0; z < k; ++z) acc = static_cast<R>(acc + a.data[oa + x * am + z * ak] * b.data[ob + z * bk + y * bn]);
+          for (index_t z = 0; z < k; ++z) {
+            T const &p = a.data[oa + x * am + z * ak], &q = b.data[ob + z * bk + y * bn];
+            if constexpr (kernel::integral<T>) acc = kernel::add<R>(acc, kernel::mul<R>(p, q));
+            else acc = static_cast<R>(acc + p * q);
+          }
           out.data[oc + x * out.strides[r - 2] + y * out.strides[r - 1]] = acc;
         }
     });

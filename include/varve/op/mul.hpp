@@ -8,7 +8,11 @@ namespace varve {
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr auto kernel(auto x, auto y) { return x * y; }
+  static constexpr auto kernel(auto x, auto y) {
+    using R = decltype(x * y);
+    if constexpr (kernel::integral<R>) return kernel::mul<R>(x, y);
+    else return x * y;
+  }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
   static constexpr auto partial(arg_t<1>, auto const&, auto const& x, auto const&) { return x; }
 };
