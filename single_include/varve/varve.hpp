@@ -25320,7 +25320,7 @@ struct checked_argument {
   template <class X>
     requires(!std::is_same_v<X, tensor> && !requires { typename X::tensor_type; })
   explicit checked_argument(X const& x) {
-    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0;
+    constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0 && (std::is_floating_point_v<element> || std::is_integral_v<X>); // a fraction is no integer
     static_assert(number || std::is_same_v<argument<X>, declared<S>>, "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
     if constexpr (number) number_ = static_cast<element>(x);
     else if constexpr (std::is_same_v<argument<X>, declared<S>>) memory_ = data_of(x);
@@ -25403,7 +25403,7 @@ struct fused_for {
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
-  /// Runs on tensors; where a spec has rank 0 a number may stand for one, and static values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that they are. Results are fresh tensors,
+  /// Runs on tensors; where a spec has rank 0 a number may stand for one (an integer for one of integers), and static values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that they are. Results are fresh tensors,
   /// several a `std::tuple`. Tensors whose elements are not in row-major order are copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found),
   /// `transform_error` for values seen through a transform that is at work, `autograd_error` for those that require grad while it is enabled.
   template <class... X>
