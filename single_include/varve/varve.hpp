@@ -2695,7 +2695,7 @@ struct backend<detail::static_base> {
   static constexpr auto full(S const&, T const&, N v) {
     using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
     static_value<E, S> r{};
-    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = static_cast<E>(v);
+    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = kernel::cast<E>(v);
     return r;
   }
   template <class Op, class... X>
@@ -8183,7 +8183,10 @@ struct rules<sum_t> : rule::reduction {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
-    detail::for_each_reduced(at, out, x, [](R& r, T v) { r += static_cast<R>(v); });
+    detail::for_each_reduced(at, out, x, [](R& r, T v) {
+      if constexpr (std::is_integral_v<R>) r = kernel::add<R>(r, v);
+      else r += static_cast<R>(v);
+    });
   }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& x) { return detail::reduce_tensor<sum_t>(at, x, &detail::fold_for<kernel::sum_fold>); }
@@ -11041,7 +11044,7 @@ struct rules<as_strided_backward_t> : rule::linear {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
     for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
     strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = static_cast<R>(part.at(i) + g.at(i)); });
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = kernel::add<R>(part.at(i), g.at(i)); });
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
@@ -13580,7 +13583,7 @@ struct rules<full_t> : rule::linear {
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
   /// Static values, made by a `scope`.
   static constexpr void compute(attributes const&, auto const& out, auto const& v) {
-    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = static_cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
+    for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
   }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& v) {
@@ -26730,7 +26733,7 @@ struct rules<scatter_add_t> {
       dims to = i;
       detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a] : 1);
       if (i.n) to[a] = index.at(i);
-      out.at(to) = static_cast<R>(out.at(to) + source.at(i));
+      out.at(to) = kernel::add<R>(out.at(to), source.at(i));
     });
   }
   template <class Op>

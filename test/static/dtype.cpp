@@ -74,6 +74,9 @@ constexpr bool wraps() {
   return true;
 }
 static_assert(wraps<std::int32_t>() && wraps<std::int64_t>() && wraps<std::uint8_t>());
+static_assert(vv::sum(vec<std::int64_t>{std::numeric_limits<std::int64_t>::max(), 2}) == std::numeric_limits<std::int64_t>::min() + 1);
+static_assert(vv::equal(vv::full_like(vec<std::int32_t>{}, 3e9), vec<std::int32_t>{std::numeric_limits<int>::min(), std::numeric_limits<int>::min()})); // as tensors convert
+static_assert(vv::equal(vv::full_like(vec<std::uint8_t>{}, 3e9 + 7), vec<std::uint8_t>{7, 7}) && vv::equal(vv::full_like(vec<bool>{}, 0.5), vec<bool>{true, true}));
 static_assert(vv::add(std::numeric_limits<int>::max(), 1) == std::numeric_limits<int>::min() && vv::mul(1 << 20, 1 << 20) == 0);
 static_assert(vv::equal(vec<bool>{true, false} + vec<bool>{true, false}, vec<bool>{true, false}) && vv::equal(vec<bool>{true, false} * vec<bool>{true, true}, vec<bool>{true, false}));
 static_assert(vv::equal(vv::to(vec<double>{1.9, -1.9}, vv::type<std::int32_t>), vec<std::int32_t>{1, -1}));

@@ -170,7 +170,7 @@ struct backend<detail::static_base> {
   static constexpr auto full(S const&, T const&, N v) {
     using E = type_of<static_cast<dtype>(T::to_dims()[0])>;
     static_value<E, S> r{};
-    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = static_cast<E>(v);
+    for (index_t k = 0; k < numel(S::to_dims()); ++k) data_of(r)[k] = kernel::cast<E>(v);
     return r;
   }
   template <class Op, class... X>

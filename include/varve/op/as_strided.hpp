@@ -69,7 +69,7 @@ struct rules<as_strided_backward_t> : rule::linear {
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> g) {
     for (index_t k = 0; k < numel(out.sizes); ++k) out.data[k] = R(0);
     strided<R> const part{out.data + at[2][0], g.sizes, at[1]};
-    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = static_cast<R>(part.at(i) + g.at(i)); });
+    for_each_index(g.sizes, [&](dims const& i) { part.at(i) = kernel::add<R>(part.at(i), g.at(i)); });
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/kernel/arithmetic.hpp>
 #include <varve/op/full_like.hpp>
 #include <varve/rule/linear.hpp>
 
@@ -76,7 +77,7 @@ struct rules<scatter_add_t> {
       dims to = i;
       detail::check_element("scatter_add", index.at(i), i.n ? x.sizes[a] : 1);
       if (i.n) to[a] = index.at(i);
-      out.at(to) = static_cast<R>(out.at(to) + source.at(i));
+      out.at(to) = kernel::add<R>(out.at(to), source.at(i));
     });
   }
   template <class Op>
