@@ -7,6 +7,7 @@
 
 #include <varve/varve.hpp>
 
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -79,28 +80,33 @@ constexpr auto last_x = [](auto x, auto y, auto z, auto sigma, auto rho, auto be
 
 /// The price of a call by Black and Scholes, with delta, vega, theta, rho (one reverse pass) and gamma (a derivative of delta).
 constexpr auto normal = [](auto const& x) { return 0.5 * (1.0 + varve::erf(0.70710678118654752440 * x)); };
-constexpr auto moneyness = [](auto spot, auto strike, auto time, auto rate, auto volatility) {
-  return (varve::log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / (volatility * varve::sqrt(time));
+constexpr auto moneyness = [](auto spread, auto spot, auto strike, auto time, auto rate, auto volatility) {
+  return (varve::log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / spread;
 };
-constexpr auto price_at = [](auto d1, auto spot, auto strike, auto time, auto rate, auto volatility) {
+template <auto Seen>
+constexpr auto price_by = [](auto spot, auto strike, auto time, auto rate, auto volatility) {
   namespace vv = varve;
-  return spot * normal(d1) - strike * vv::exp(-rate * time) * normal(d1 - volatility * vv::sqrt(time));
+  auto const spread = volatility * vv::sqrt(time);
+  auto const d1 = Seen(moneyness(spread, spot, strike, time, rate, volatility));
+  return spot * normal(d1) - strike * vv::exp(-rate * time) * normal(d1 - spread);
 };
-constexpr auto price = [](auto... market) { return price_at(moneyness(market...), market...); };
+constexpr auto price = price_by<std::identity{}>;
 constexpr auto delta = varve::grad(price);
 /// The same price, told what the closed formulas of its derivatives use: it is greatest over d1 where d1 is the moneyness (spot * density(d1) = strike * e^(-rate * time) * density(d2)), so that its
 /// derivative by d1 is 0. Delta is what the first term is multiplied by.
-constexpr auto stationary_price = [](auto... market) { return price_at(varve::detach(moneyness(market...)), market...); };
-constexpr auto stationary_delta = [](auto... market) { return normal(moneyness(market...)); };
+constexpr auto stationary_price = price_by<varve::detach>;
+constexpr auto stationary_delta = [](auto spot, auto strike, auto time, auto rate, auto volatility) {
+  return normal(moneyness(volatility * varve::sqrt(time), spot, strike, time, rate, volatility));
+};
 
 template <auto Price, auto Delta>
-constexpr auto all_greeks = [](auto... market) {
+constexpr auto greeks_by = [](auto... market) {
   auto const [value, first] = varve::value_and_grad<0, 2, 3, 4>(Price)(market...);
   auto const [by_spot, by_time, by_rate, by_volatility] = first;
   return std::tuple(value, by_spot, varve::grad(Delta)(market...), by_volatility, -by_time, by_rate);
 };
-constexpr auto greeks = all_greeks<price, delta>;
-constexpr auto stationary_greeks = all_greeks<stationary_price, stationary_delta>;
+constexpr auto greeks = greeks_by<price, delta>;
+constexpr auto stationary_greeks = greeks_by<stationary_price, stationary_delta>;
 
 /// The Jacobian of a reprojection error, one row after the other, each by a gradient with respect to twelve numbers: nothing is put together before
 /// the end.

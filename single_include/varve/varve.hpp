@@ -4652,7 +4652,9 @@ struct op_handle {
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.
+  std::int64_t (*lane_i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
+  kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
 };
 
 namespace detail {
@@ -4670,7 +4672,7 @@ struct lane {
 
 /// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels are made: each costs the compiler time.
 constexpr bool integer_lanes(std::string_view name) {
-  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "maximum", "minimum", "where", "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
+  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where", "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
     if (n == name) return true;
   return false;
 }
@@ -4687,7 +4689,11 @@ constexpr op_handle make_handle() {
     h.lane_f64 = &lane<double>::run<R, double>;
     h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
     h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
-    if constexpr (declared::by_varve<Tag>() && integer_lanes(Tag::op_name)) h.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
+    if constexpr (declared::by_varve<Tag>() && integer_lanes(Tag::op_name)) {
+      h.lane_i64 = &lane<std::int64_t>::run<R, std::int64_t>;
+      h.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
+      h.simd_i64 = &lane<std::int64_t>::run<R, kernel::batch<std::int64_t>>;
+    }
   }
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
@@ -17816,7 +17822,7 @@ inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32
 constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
 /// What a loop body leaves behind.
-enum class sink_kind : unsigned char { store, sum, greatest, least };
+enum class sink_kind : unsigned char { store, sum, greatest, least, count }; // `count`: how a sum is emitted that `counts`
 /// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
@@ -17831,9 +17837,9 @@ struct sink {
 inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
-enum class lane : unsigned char { f32, f64, wide, i32 };
+enum class lane : unsigned char { f32, f64, wide, i32, i64 };
 template <lane L>
-using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, double>>;
+using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, std::conditional_t<L == lane::i64, std::int64_t, double>>>;
 constexpr int width_of(lane l) { return static_cast<int>(l == lane::f32 ? kernel::lanes<float> : l == lane::i32 ? kernel::lanes<std::int32_t> : kernel::lanes<double>); }
 /// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
 struct body {
@@ -17851,6 +17857,17 @@ struct body {
   bool ordered; // the sinks are among the steps
 };
 inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
+
+/// Whether a sink, into a buffer of `type`, sums up flags in registers of floats, and more of them than the 2^24 that a float counts (or nobody knows how many): integers count them.
+constexpr bool counts(body const& b, sink const& s, dtype type) {
+  if (b.type != lane::f32 || s.kind != sink_kind::sum || is_floating(type) || s.level < 0) return false;
+  index_t n = 1;
+  for (int l = s.level; l < b.rank; ++l) {
+    if (b.extent[l] > index_t{1} << 24) return true;
+    n = n > index_t{1} << 24 ? n : n * b.extent[l];
+  }
+  return n > index_t{1} << 24;
+}
 
 /// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
 struct block {
@@ -19541,10 +19558,10 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
-/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing else, doubles with anything but float, or a mixture. Operands of `one_hot`
+/// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false, small = true; // small: nothing but what registers of int32 hold, and operators that compute there
+  bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
   auto resolved = [&](int i) {
     while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
     return i;
@@ -19562,7 +19579,8 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
     known const what = u.f.what[i.node];
     op_handle const* const op = u.f.g.nodes[i.node].op;
-    small = small && is_narrow(t) && (i.as != instance::form::value || op->simd_i32 || what == known::convert || what == known::constant || what == known::arange || what == known::amax || what == known::amin);
+    exact = exact && (i.as != instance::form::value || op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
+    small = small && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
     if (i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
@@ -19571,8 +19589,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     needs(r.a);
     if (r.product) needs(r.b);
     small = small && r.kind != sink_kind::sum;
+    integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
   }
-  if (integers && small) return lane::i32;
+  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
@@ -19796,7 +19815,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
-  if (b.type == lane::i32 && b.vector < 0) b.type = lane::f64;
+  if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
   int const inner = b.rank - 1, width = width_of(b.type);
 
   // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
@@ -19967,10 +19986,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       s.level = level < b.rank || b.rank == 0 ? level : -1;
       bool again = s.level < 0; // an outer loop comes back to the same element
       for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
-      if (again && !s.accumulate) {
-        fill(p, roots[r].at.buffer, s.kind);
-        s.accumulate = true;
-      }
+      if (again && !s.accumulate) fill(p, roots[r].at.buffer, s.kind), s.accumulate = true;
     }
     p.sinks.push_back(s);
   }
@@ -21052,8 +21068,11 @@ VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
     return v;
   } else if constexpr (lanes<T> == 1 || std::is_same_v<T, float>) {
     return kernel::wrapped_any<E>(v);
-  } else if constexpr (std::is_integral_v<T>) { // to bytes
+  } else if constexpr (std::is_integral_v<T> && sizeof(E) == 1) {
     return v & batch<T>(T(255));
+  } else if constexpr (std::is_integral_v<T>) {
+    batch<T> const sign(T(2147483648));
+    return ((v & batch<T>(T(4294967295))) ^ sign) - sign;
   } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
     using bits = detail::beside_t<std::uint64_t, T>;
     constexpr bool byte = sizeof(E) == 1;
@@ -21503,12 +21522,14 @@ VARVE_INLINE V pick_least(V const& a, V const& b) {
 template <class V>
 VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
+  else if constexpr (std::is_integral_v<V>) return kernel::add(kernel::mul(a, b), c);
   else return a * b + c;
 }
 /// c - a * b
 template <class V>
 VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
+  else if constexpr (std::is_integral_v<V>) return kernel::sub(c, kernel::mul(a, b));
   else return c - a * b;
 }
 /// Rounds a double to the dtype it stands for.
@@ -21553,7 +21574,11 @@ VARVE_INLINE V arithmetic(V const& a, V const& b) {
     else return V(a.data / b.data);
   } else
 #endif
-  {
+  if constexpr (std::is_integral_v<V>) {
+    if constexpr (Kind == step_kind::add) return kernel::add(a, b);
+    else if constexpr (Kind == step_kind::sub) return kernel::sub(a, b);
+    else return kernel::mul(a, b);
+  } else {
     if constexpr (Kind == step_kind::add) return a + b;
     else if constexpr (Kind == step_kind::sub) return a - b;
     else if constexpr (Kind == step_kind::mul) return a * b;
@@ -21565,8 +21590,10 @@ template <class V>
 constexpr auto kernel_of(op_handle const& op) {
   if constexpr (std::is_same_v<V, float>) return op.lane_f32;
   else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
+  else if constexpr (std::is_same_v<V, std::int64_t>) return op.lane_i64;
   else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
   else if constexpr (std::is_same_v<kernel::element_t<V>, std::int32_t>) return op.simd_i32;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int64_t>) return op.simd_i64;
   else return op.simd_f64;
 }
 /// A kernel as a function that many steps share.
@@ -21601,13 +21628,13 @@ VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* 
 template <step_kind Kind, int K, class V>
 VARVE_INLINE void take(V* r, V const& x) {
   if constexpr (K < 2) r[K] = x;
-  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
+  else if constexpr (Kind == step_kind::sum) r[K % 2] = arithmetic<step_kind::add>(r[K % 2], x);
   else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
   else r[K % 2] = pick_least(r[K % 2], x);
 }
 template <int K, class V>
 VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
-  if constexpr (K < 2) r[K] = a * b;
+  if constexpr (K < 2) r[K] = arithmetic<step_kind::mul>(a, b);
   else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
 }
 template <class P, int S, class V, int... K>
@@ -21617,7 +21644,7 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
   if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
   else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
   if constexpr (sizeof...(K) > 1) {
-    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
+    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return arithmetic<step_kind::add>(r[0], r[1]);
     else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
     else return pick_least(r[0], r[1]);
   } else {
@@ -21742,22 +21769,23 @@ private:
   }
 };
 
-/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, else in `double`, integers too, as in fused loops. Sums, differences
-/// and products of integers are exact.
+/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, in int64 where there are integers alone, else in `double`, as in fused
+/// loops. Sums, differences and products of integers are exact.
 class lane_kernels : public kernel_numbers {
 public:
   using kernel_numbers::kernel_numbers;
   static constexpr bool exact_dtypes = false;
   constexpr block_operation operation(step const& s, dtype const* in) {
     named& n = entry(s.op);
-    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, same = true;
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, whole = !is_floating(s.type) && s.op->simd_i64, same = true;
     for (int k = 0; k < s.count && k < 4; ++k) {
+      whole = whole && !is_floating(in[k]);
       narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
       same = same && in[k] == s.type;
     }
     if (n.what >= known::add && n.what <= known::mul && same && s.type != dtype::bool_)
       return {arithmetic(n.what == known::add ? block_op::add : n.what == known::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
-    dtype const t = narrow ? dtype::float32 : dtype::float64;
+    dtype const t = narrow ? dtype::float32 : whole ? dtype::int64 : dtype::float64;
     return {operator_in(n, t), t, t};
   }
 };
@@ -21864,6 +21892,7 @@ constexpr kernel::loop linked_kernel() {
   else if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
   else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
+  else if constexpr (k.type == dtype::int64) return &kernel::contiguous<std::int64_t, std::int64_t, detail::lane_functor<k.op->lane_i64, k.op->simd_i64>, k.op->arity>;
   else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
 }
 /// ... and how blocks are folded.
@@ -22998,31 +23027,65 @@ namespace varve::loop {
 template <sink_kind Kind, class T>
 constexpr T neutral() {
   using limits = std::numeric_limits<T>;
-  if (Kind == sink_kind::sum) return T(0);
+  if (Kind == sink_kind::sum || Kind == sink_kind::count) return T(0);
   if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : limits::max();
   else return Kind == sink_kind::greatest ? -limits::infinity() : limits::infinity();
+}
+/// A sum of integers of 32 bits that stand in the bits of floats; of the second without its lowest bits.
+template <class V>
+VARVE_INLINE V sum_of_bits(V const& r, V const& x, int lowest = 0) {
+  using bits = std::conditional_t<kernel::is_batch<V>, kernel::detail::beside_t<std::int32_t, float>, std::int32_t>;
+  return std::bit_cast<V>(std::bit_cast<bits>(r) + (std::bit_cast<bits>(x) >> lowest));
 }
 /// Two partial results in one.
 template <sink_kind Kind, class X>
 VARVE_INLINE X merged(X const& r, X const& x) {
-  if constexpr (Kind == sink_kind::sum) return r + x;
+  if constexpr (Kind == sink_kind::count && std::is_same_v<kernel::element_t<X>, float>) return sum_of_bits(r, x);
+  else if constexpr (Kind == sink_kind::sum && std::is_integral_v<X>) return kernel::add(r, x);
+  else if constexpr (Kind == sink_kind::sum || Kind == sink_kind::count) return r + x;
   else if constexpr (Kind == sink_kind::greatest) return detail::pick_greatest(x, r);
   else return detail::pick_least(x, r);
 }
 /// A partial result and one more value, or product of two.
 template <sink_kind Kind, bool Product, bool Minus, class V>
 VARVE_INLINE V with_one_more(V const& r, V const& a, V const& c) {
-  if constexpr (Product && Minus) return detail::subtract_product<V>(a, c, r);
+  if constexpr (Kind == sink_kind::count) return sum_of_bits(r, Product ? V(a * c) : a, 29); // 1.0f is 2^29 and more
+  else if constexpr (Product && Minus) return detail::subtract_product<V>(a, c, r);
   else if constexpr (Product) return detail::multiply_add<V>(a, c, r);
   else return merged<Kind>(r, a);
+}
+/// What the lanes of a partial result of kind `count` have counted.
+template <class V>
+VARVE_INLINE auto counts_of(V const& x) {
+  return std::bit_cast<std::array<std::int32_t, sizeof(V) / 4>>(x);
 }
 /// The lanes of a partial result as one number.
 template <sink_kind Kind, class V>
 VARVE_INLINE auto across(V const& x) {
-  if constexpr (!kernel::is_batch<V>) return x;
+  if constexpr (Kind == sink_kind::count) {
+    std::int64_t n = 0;
+    for (std::int32_t const one : counts_of(x)) n += one;
+    return n;
+  } else if constexpr (!kernel::is_batch<V>) return x;
   else if constexpr (Kind == sink_kind::sum) return kernel::reduce_sum<kernel::element_t<V>>(x);
   else return kernel::reduce_tree<kernel::element_t<V>>(x, [](V const& p, V const& q) { return merged<Kind>(p, q); });
 }
+/// How a sink of body `B` is emitted.
+template <class P, int B>
+constexpr sink_kind kind_of(sink const& s) {
+  constexpr body b = P::value.bodies[B];
+  return counts(b, s, P::value.buffers[P::value.accesses[s.access].buffer].type) ? sink_kind::count : s.kind;
+}
+template <class P, int B>
+inline constexpr bool any_counts = [] {
+  constexpr body b = P::value.bodies[B];
+  for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s)
+    if (kind_of<P, B>(P::value.sinks[s]) == sink_kind::count) return true;
+  return false;
+}();
+/// What is summed up of a part of a loop that threads share: floats do not count far.
+template <class P, int B, class T>
+using number_of_part = std::conditional_t<any_counts<P, B>, double, T>;
 /// `x` in the lanes that count, `old` in the others.
 template <class M, bool Apply, class V>
 VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
@@ -23037,12 +23100,20 @@ VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unu
   }
 }
 
+/// Leaves, or adds to what is there, what each lane that counts has counted.
+template <class M, bool Accumulate, class X, class V>
+VARVE_INLINE void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
+  auto const n = counts_of(x);
+  for (index_t l = M::first < 0 ? i[max_rank] : M::first; l < live_lanes<M, V>(i); ++l) p[l * stride] = static_cast<X>((Accumulate ? p[l * stride] : X(0)) + n[static_cast<std::size_t>(l)]);
+}
+
 /// The sinks of body `B` of program `P` as a table, for walking through many that are `alike` at run time, where a function for each would take the compiler's time: values that are all
 /// summed up (or compared) over the whole nest, each into a temporary of its own.
 template <class P, int B>
 struct sink_table {
   static constexpr body b = P::value.bodies[B];
   static constexpr sink first = P::value.sinks[b.sink_first];
+  static constexpr sink_kind kind = kind_of<P, B>(first);
   static constexpr dtype type = P::value.buffers[P::value.accesses[first.access].buffer].type;
   int slot[b.sink_count], other[b.sink_count]; // the values, or the factors of what is summed up
   index_t byte[b.sink_count]; // in the arena
@@ -23053,7 +23124,7 @@ struct sink_table {
       sink const& s = P::value.sinks[k];
       access const& a = P::value.accesses[s.access];
       buffer const& to = P::value.buffers[a.buffer];
-      if (s.kind != first.kind || s.product != first.product || s.minus != first.minus || s.level != 0 || s.accumulate != first.accumulate || to.where != place::arena || to.type != type || is_run_time(a.offset)) return false;
+      if (s.kind != first.kind || kind_of<P, B>(s) != kind || s.product != first.product || s.minus != first.minus || s.level != 0 || s.accumulate != first.accumulate || to.where != place::arena || to.type != type || is_run_time(a.offset)) return false;
     }
     return true;
   }
@@ -23106,6 +23177,8 @@ private:
   template <int S>
   static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
   template <int S>
+  static constexpr sink_kind kind_at = kind_of<P, B>(sink_at<S>);
+  template <int S>
   static constexpr access target = P::value.accesses[sink_at<S>.access];
   template <int S>
   static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
@@ -23129,17 +23202,18 @@ private:
   using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
   /// The parts of the outermost loop; what they sum up is put together in their order.
+  using number = number_of_part<P, B, T>;
   template <class Mem, int... L>
   static VARVE_INLINE void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
     loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
     constexpr bool sums = any_accumulates<0>;
-    T partial[sums ? loop_parts::most : 1][sinks];
+    number partial[sums ? loop_parts::most : 1][sinks];
     for_each_part(parts.count, [&](int k) { run_part(mem, parts.begin(k), parts.begin(k + 1), partial[sums ? k : 0], row<0>{}); });
     if constexpr (sums) put_together(mem, partial, parts.count, row<0>{});
   }
   static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
   template <class Mem, int... S>
-  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] T* partial, std::integer_sequence<int, S...>) {
+  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
     Mem const own = mem; // nobody else sees it, so that addresses are read once
     index_t i[part_end + 1];
     for (index_t& x : i) x = 0;
@@ -23147,12 +23221,12 @@ private:
     V sum[side_by_side * sinks];
     V fixed[b.fixed_count + b.kept + 1];
     level<0, lanes_in_use<width>>(own, i, sum, fixed);
-    ((accumulates<0, S> ? void(partial[S] = across<sink_at<S>.kind>(total<S>(sum))) : void()), ...);
+    ((accumulates<0, S> ? void(partial[S] = static_cast<number>(across<kind_at<S>>(total<S>(sum)))) : void()), ...);
   }
   template <class Mem, int... S>
-  static VARVE_INLINE void put_together(Mem const& mem, T (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+  static VARVE_INLINE void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
-    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<sink_at<S>.kind>(partial[0][S], partial[k][S]) : T(0)), ...);
+    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<kind_at<S>>(partial[0][S], partial[k][S]) : number(0)), ...);
     ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
@@ -23272,17 +23346,16 @@ private:
   template <act A, class M, class Mem>
   static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
     using table = sink_table<P, B>;
-    constexpr sink_kind kind = table::first.kind;
     for (int s = 0; s < sinks; ++s) {
       if constexpr (A == act::start) {
-        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<kind, T>());
+        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<table::kind, T>());
       } else if constexpr (A == act::leave) {
         V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]), &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
-        sum[s] = masked<M, true>(i, with_one_more<kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
+        sum[s] = masked<M, true>(i, with_one_more<table::kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
       } else {
         V all = sum[s];
-        for (int u = 1; u < side_by_side; ++u) all = merged<kind>(all, sum[u * sinks + s]);
-        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<kind>(all));
+        for (int u = 1; u < side_by_side; ++u) all = merged<table::kind>(all, sum[u * sinks + s]);
+        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<table::kind>(all));
       }
     }
   }
@@ -23306,7 +23379,7 @@ private:
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<s.kind, s.product, s.minus>(sum[S], a, c), sum[S]);
+        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<kind_at<S>, s.product, s.minus>(sum[S], a, c), sum[S]);
       } else {
         auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
@@ -23333,33 +23406,31 @@ private:
   template <int L, int S>
   static VARVE_INLINE void start([[maybe_unused]] V* sum) {
     if constexpr (accumulates<L, S>)
-      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<sink_at<S>.kind, T>());
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<kind_at<S>, T>());
   }
   template <int L, int S, class M, class Mem>
   static VARVE_INLINE void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
-      V r = total<S>(sum);
+      V const r = total<S>(sum);
       auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
-      if constexpr (b.vector >= s.level) {
-        leave_number<S>(p, across<s.kind>(r));
-      } else {
-        if constexpr (s.accumulate) r = merged<s.kind>(held<S, M>(mem, i, p), r);
-        hold<S, M>(mem, i, p, r);
-      }
+      if constexpr (b.vector >= s.level) leave_number<S>(p, across<kind_at<S>>(r));
+      else if constexpr (kind_at<S> == sink_kind::count) leave_counts<M, s.accumulate>(i, p, number_of<target_stride<S>>(mem), r);
+      else if constexpr (s.accumulate) hold<S, M>(mem, i, p, merged<s.kind>(held<S, M>(mem, i, p), r));
+      else hold<S, M>(mem, i, p, r);
     }
   }
   /// What the vectors side by side have summed up.
   template <int S>
   static VARVE_INLINE V total(V const* sum) {
     V r = sum[S];
-    for (int u = 1; u < side_by_side; ++u) r = merged<sink_at<S>.kind>(r, sum[u * sinks + S]);
+    for (int u = 1; u < side_by_side; ++u) r = merged<kind_at<S>>(r, sum[u * sinks + S]);
     return r;
   }
   /// Writes the number that a reduction came to, or adds it to what is there.
-  template <int S, class X>
-  static VARVE_INLINE void leave_number(X* p, T r) {
-    if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<T>(*p), r);
+  template <int S, class X, class R>
+  static VARVE_INLINE void leave_number(X* p, R r) {
+    if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<R>(*p), r);
     *p = kernel::wrapped<X>(r);
   }
 };

@@ -77,6 +77,12 @@ inline constexpr auto integers = [](tensor const& a, tensor const& m) {
 inline constexpr auto whole = [](tensor const& a, tensor const& m, tensor const& u) {
   return std::tuple(a * a + a, vv::square(a) - 7, vv::abs(a), vv::where(a < 0, a, -a), vv::amax(m, vv::axis<0>), vv::amin(m * m), u * u + u, vv::to(u, vv::type<std::int32_t>) - 1000, vv::to(a, vv::type<std::uint8_t>), vv::to(m, vv::type<bool>), u + u < 100);
 };
+/// ... of 64 bits.
+inline constexpr auto exact = [](tensor const& a, tensor const& b, tensor const& s) {
+  tensor const p = a * b + a;
+  return std::tuple(p, vv::sum(p), vv::sum(a * b, vv::axis<0>), vv::sum(p - b, vv::axis<1>), vv::pow(b, 3), vv::square(b) - a, vv::where(a < b, p, -b), vv::amax(p, vv::axis<1>), vv::amin(p), vv::to(p, vv::type<std::int32_t>) * 3, vv::to(p, vv::type<std::uint8_t>), vv::sum(a < b), vv::mm(a, vv::transpose(b, vv::axis<0>, vv::axis<1>)),
+                    vv::slice(p, vv::axis<1>, 1, 9, 2) * s, s * s - 3, vv::sum(vv::to(p, vv::type<std::int32_t>) * vv::to(a, vv::type<std::int32_t>)));
+};
 inline constexpr auto functions = [](tensor const& c, tensor const& xs) {
   auto const [last, ys] = vv::scan(
       [&](tensor const& u, tensor const& x) {
@@ -122,6 +128,7 @@ inline std::vector<sample> samples() {
   all.push_back(traced("narrow_wide", narrow, counting({5, 30}, dtype::uint8, 50, 3), counting({5, 30}, dtype::int32, 30000, -60000), counting({5, 30}, dtype::bool_, 0.5, -1)));
   all.push_back(traced("integers", integers, counting({40}, dtype::int32, 107374182, -2147483648.0), counting({9, 9}, dtype::int32, 30000, -60000)));
   all.push_back(traced("whole", whole, counting({40}, dtype::int32, 107374182, -2147483648.0), counting({9, 9}, dtype::int32, 30000, -60000), counting({37}, dtype::uint8, 50, 3)));
+  all.push_back(traced("exact", exact, counting({5, 9}, dtype::int64, 123456789123456789.0, -4e18), counting({5, 9}, dtype::int64, -98765432198765432.0, 3e18), counting({}, dtype::int64, 1, -3e18)));
   all.push_back(traced("small", [](tensor const& a, tensor const& b) { return std::tuple(a * b + 1.0, vv::tanh(a)); }, counting({}), counting({}, dtype::float64)));
   all.push_back(traced("nothing", [](tensor const& x) { return std::tuple(vv::sum(x, vv::axis<0>), x + 1.0, vv::sum(x)); }, counting({0, 3})));
   all.push_back(traced("functions", functions, counting({5}), counting({7, 5}, dtype::float32, 0.1)));

@@ -37,7 +37,9 @@ struct op_handle {
   /// Of varve: its name says what it is. An operator of another program may be called alike.
   bool own = true;
   /// Of the operators that `integer_lanes` names.
+  std::int64_t (*lane_i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
+  kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
 };
 
 namespace detail {
@@ -55,7 +57,7 @@ struct lane {
 
 /// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels are made: each costs the compiler time.
 constexpr bool integer_lanes(std::string_view name) {
-  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "maximum", "minimum", "where", "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
+  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where", "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
     if (n == name) return true;
   return false;
 }
@@ -72,7 +74,11 @@ constexpr op_handle make_handle() {
     h.lane_f64 = &lane<double>::run<R, double>;
     h.simd_f32 = &lane<float>::run<R, kernel::batch<float>>;
     h.simd_f64 = &lane<double>::run<R, kernel::batch<double>>;
-    if constexpr (declared::by_varve<Tag>() && integer_lanes(Tag::op_name)) h.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
+    if constexpr (declared::by_varve<Tag>() && integer_lanes(Tag::op_name)) {
+      h.lane_i64 = &lane<std::int64_t>::run<R, std::int64_t>;
+      h.simd_i32 = &lane<std::int32_t>::run<R, kernel::batch<std::int32_t>>;
+      h.simd_i64 = &lane<std::int64_t>::run<R, kernel::batch<std::int64_t>>;
+    }
   }
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;

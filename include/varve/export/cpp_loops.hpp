@@ -37,7 +37,7 @@ private:
   std::vector<int> taken; // nodes whose names are in use
 
   loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
-      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : b_.type == loop::lane::i32 ? dtype::int32 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
+      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32 ? dtype::float32 : b_.type == loop::lane::i32 ? dtype::int32 : b_.type == loop::lane::i64 ? dtype::int64 : dtype::float64), lane(type_text(lane_type)), V("batch<" + lane + ">") {
     fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
     used_fixed.resize(fixed.size()), used_now.resize(now.size());
   }
@@ -174,6 +174,8 @@ private:
     return limits + (s.kind == loop::sink_kind::greatest ? "lowest()" : "max()");
   }
   std::string as(dtype t, dtype from, std::string const& x) const { return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")"; }
+  /// Whether lanes of floats would not count far enough.
+  bool counts(loop::sink const& s) const { return batches && b.vector >= s.level && loop::counts(b, s, target_type(s)); }
   /// `r` with the value of a sink folded in.
   std::string folded(loop::sink const& s, std::string const& r) const {
     dtype const t = batches ? lane_type : target_type(s);
@@ -205,6 +207,8 @@ private:
     if (s.kind == loop::sink_kind::store) {
       if (batches) store(s, value(s.a));
       else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
+    } else if (counts(s)) {
+      out.line(acc + " += static_cast<std::int64_t>(kernel::reduce_sum(kernel::keep(" + (s.product ? value(s.a) + " * " + value(s.b) : value(s.a)) + ", " + V + "(0), live)));");
     } else if (s.level >= 0) {
       out.line(acc + " = " + (batches && b.vector >= s.level ? "kernel::keep(" + folded(s, acc) + ", " + acc + ", live)" : folded(s, acc)) + ";");
     } else if (!batches) {
@@ -223,7 +227,9 @@ private:
   void finish(int k) {
     loop::sink const& s = sink(k);
     std::string const acc = "r" + text(k), there = element(p.accesses[s.access]);
-    if (!batches) {
+    if (counts(s)) {
+      out.line(there + (s.accumulate ? " += " : " = ") + acc + ";");
+    } else if (!batches) {
       assign(s, s.accumulate ? combined(fold(s), there, acc, target_type(s)) : acc);
     } else if (b.vector >= s.level) {
       std::string const old = target_type(s) == lane_type ? there : "static_cast<" + lane + ">(" + there + ")";
@@ -236,7 +242,8 @@ private:
     auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
     for (int k = 0; k < b.sink_count; ++k)
       if (accumulates(k)) {
-        if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
+        if (counts(sink(k))) out.line("std::int64_t r" + text(k) + " = 0;");
+        else if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
         else out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " + neutral(sink(k), target_type(sink(k))) + ";");
       }
     if (l == b.rank - 1) steps(fixed, used_fixed, b.fixed_first);

@@ -59,22 +59,23 @@ private:
   }
 };
 
-/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, else in `double`, integers too, as in fused loops. Sums, differences
-/// and products of integers are exact.
+/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, in int64 where there are integers alone, else in `double`, as in fused
+/// loops. Sums, differences and products of integers are exact.
 class lane_kernels : public kernel_numbers {
 public:
   using kernel_numbers::kernel_numbers;
   static constexpr bool exact_dtypes = false;
   constexpr block_operation operation(step const& s, dtype const* in) {
     named& n = entry(s.op);
-    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, same = true;
+    bool narrow = s.type == dtype::float32 || s.type == dtype::bool_, whole = !is_floating(s.type) && s.op->simd_i64, same = true;
     for (int k = 0; k < s.count && k < 4; ++k) {
+      whole = whole && !is_floating(in[k]);
       narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
       same = same && in[k] == s.type;
     }
     if (n.what >= known::add && n.what <= known::mul && same && s.type != dtype::bool_)
       return {arithmetic(n.what == known::add ? block_op::add : n.what == known::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
-    dtype const t = narrow ? dtype::float32 : dtype::float64;
+    dtype const t = narrow ? dtype::float32 : whole ? dtype::int64 : dtype::float64;
     return {operator_in(n, t), t, t};
   }
 };
@@ -181,6 +182,7 @@ constexpr kernel::loop linked_kernel() {
   else if constexpr (k.what == kernel_key::kind::arithmetic) return detail::block_kernel<k.arithmetic, type_of<k.type>>();
   else if constexpr (k.what == kernel_key::kind::convert) return &kernel::contiguous<type_of<k.type>, type_of<k.from>, kernel::detail::cast_element<type_of<k.type>, type_of<k.from>>, 1>;
   else if constexpr (k.type == dtype::float32) return &kernel::contiguous<float, float, detail::lane_functor<k.op->lane_f32, k.op->simd_f32>, k.op->arity>;
+  else if constexpr (k.type == dtype::int64) return &kernel::contiguous<std::int64_t, std::int64_t, detail::lane_functor<k.op->lane_i64, k.op->simd_i64>, k.op->arity>;
   else return &kernel::contiguous<double, double, detail::lane_functor<k.op->lane_f64, k.op->simd_f64>, k.op->arity>;
 }
 /// ... and how blocks are folded.

@@ -92,12 +92,14 @@ VARVE_INLINE V pick_least(V const& a, V const& b) {
 template <class V>
 VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
+  else if constexpr (std::is_integral_v<V>) return kernel::add(kernel::mul(a, b), c);
   else return a * b + c;
 }
 /// c - a * b
 template <class V>
 VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
+  else if constexpr (std::is_integral_v<V>) return kernel::sub(c, kernel::mul(a, b));
   else return c - a * b;
 }
 /// Rounds a double to the dtype it stands for.
@@ -142,7 +144,11 @@ VARVE_INLINE V arithmetic(V const& a, V const& b) {
     else return V(a.data / b.data);
   } else
 #endif
-  {
+  if constexpr (std::is_integral_v<V>) {
+    if constexpr (Kind == step_kind::add) return kernel::add(a, b);
+    else if constexpr (Kind == step_kind::sub) return kernel::sub(a, b);
+    else return kernel::mul(a, b);
+  } else {
     if constexpr (Kind == step_kind::add) return a + b;
     else if constexpr (Kind == step_kind::sub) return a - b;
     else if constexpr (Kind == step_kind::mul) return a * b;
@@ -154,8 +160,10 @@ template <class V>
 constexpr auto kernel_of(op_handle const& op) {
   if constexpr (std::is_same_v<V, float>) return op.lane_f32;
   else if constexpr (std::is_same_v<V, double>) return op.lane_f64;
+  else if constexpr (std::is_same_v<V, std::int64_t>) return op.lane_i64;
   else if constexpr (std::is_same_v<kernel::element_t<V>, float>) return op.simd_f32;
   else if constexpr (std::is_same_v<kernel::element_t<V>, std::int32_t>) return op.simd_i32;
+  else if constexpr (std::is_same_v<kernel::element_t<V>, std::int64_t>) return op.simd_i64;
   else return op.simd_f64;
 }
 /// A kernel as a function that many steps share.
@@ -190,13 +198,13 @@ VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* 
 template <step_kind Kind, int K, class V>
 VARVE_INLINE void take(V* r, V const& x) {
   if constexpr (K < 2) r[K] = x;
-  else if constexpr (Kind == step_kind::sum) r[K % 2] = r[K % 2] + x;
+  else if constexpr (Kind == step_kind::sum) r[K % 2] = arithmetic<step_kind::add>(r[K % 2], x);
   else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
   else r[K % 2] = pick_least(r[K % 2], x);
 }
 template <int K, class V>
 VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
-  if constexpr (K < 2) r[K] = a * b;
+  if constexpr (K < 2) r[K] = arithmetic<step_kind::mul>(a, b);
   else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
 }
 template <class P, int S, class V, int... K>
@@ -206,7 +214,7 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
   if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
   else (take<kind, K>(r, term<P, S, K>(fixed, now)), ...);
   if constexpr (sizeof...(K) > 1) {
-    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return r[0] + r[1];
+    if constexpr (kind == step_kind::sum || kind == step_kind::dot) return arithmetic<step_kind::add>(r[0], r[1]);
     else if constexpr (kind == step_kind::greatest) return pick_greatest(r[0], r[1]);
     else return pick_least(r[0], r[1]);
   } else {

@@ -112,7 +112,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     b.paired = sums > 4 || steps > 64; // long bodies: a processor sees little beyond one of them; of shorter ones, two cost more registers than they gain
     b.unroll = sums > 4 || steps > 24 ? 1 : sums > 2 || steps > 6 ? 2 : 4; // accumulators stay in registers
   }
-  if (b.type == lane::i32 && b.vector < 0) b.type = lane::f64;
+  if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;
   int const inner = b.rank - 1, width = width_of(b.type);
 
   // Steps, in the order of the nodes; those that do not change in the innermost loop apart.
@@ -283,10 +283,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       s.level = level < b.rank || b.rank == 0 ? level : -1;
       bool again = s.level < 0; // an outer loop comes back to the same element
       for (int l = 0; l < level; ++l) again = again || acc[first_sink + static_cast<int>(r)].stride[l] == 0;
-      if (again && !s.accumulate) {
-        fill(p, roots[r].at.buffer, s.kind);
-        s.accumulate = true;
-      }
+      if (again && !s.accumulate) fill(p, roots[r].at.buffer, s.kind), s.accumulate = true;
     }
     p.sinks.push_back(s);
   }

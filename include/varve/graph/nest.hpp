@@ -39,6 +39,8 @@ private:
   template <int S>
   static constexpr sink sink_at = P::value.sinks[b.sink_first + S];
   template <int S>
+  static constexpr sink_kind kind_at = kind_of<P, B>(sink_at<S>);
+  template <int S>
   static constexpr access target = P::value.accesses[sink_at<S>.access];
   template <int S>
   static constexpr index_t target_stride = b.vector >= 0 ? target<S>.stride[b.vector >= 0 ? b.vector : 0] : 0;
@@ -62,17 +64,18 @@ private:
   using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
   /// The parts of the outermost loop; what they sum up is put together in their order.
+  using number = number_of_part<P, B, T>;
   template <class Mem, int... L>
   static VARVE_INLINE void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
     loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
     constexpr bool sums = any_accumulates<0>;
-    T partial[sums ? loop_parts::most : 1][sinks];
+    number partial[sums ? loop_parts::most : 1][sinks];
     for_each_part(parts.count, [&](int k) { run_part(mem, parts.begin(k), parts.begin(k + 1), partial[sums ? k : 0], row<0>{}); });
     if constexpr (sums) put_together(mem, partial, parts.count, row<0>{});
   }
   static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
   template <class Mem, int... S>
-  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] T* partial, std::integer_sequence<int, S...>) {
+  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
     Mem const own = mem; // nobody else sees it, so that addresses are read once
     index_t i[part_end + 1];
     for (index_t& x : i) x = 0;
@@ -80,12 +83,12 @@ private:
     V sum[side_by_side * sinks];
     V fixed[b.fixed_count + b.kept + 1];
     level<0, lanes_in_use<width>>(own, i, sum, fixed);
-    ((accumulates<0, S> ? void(partial[S] = across<sink_at<S>.kind>(total<S>(sum))) : void()), ...);
+    ((accumulates<0, S> ? void(partial[S] = static_cast<number>(across<kind_at<S>>(total<S>(sum)))) : void()), ...);
   }
   template <class Mem, int... S>
-  static VARVE_INLINE void put_together(Mem const& mem, T (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+  static VARVE_INLINE void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
-    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<sink_at<S>.kind>(partial[0][S], partial[k][S]) : T(0)), ...);
+    for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<kind_at<S>>(partial[0][S], partial[k][S]) : number(0)), ...);
     ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
@@ -205,17 +208,16 @@ private:
   template <act A, class M, class Mem>
   static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
     using table = sink_table<P, B>;
-    constexpr sink_kind kind = table::first.kind;
     for (int s = 0; s < sinks; ++s) {
       if constexpr (A == act::start) {
-        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<kind, T>());
+        for (int u = 0; u < side_by_side; ++u) sum[u * sinks + s] = V(neutral<table::kind, T>());
       } else if constexpr (A == act::leave) {
         V const &x = detail::pick(fixed, now, table_of_sinks<P, B>.slot[s]), &y = detail::pick(fixed, now, table_of_sinks<P, B>.other[s]);
-        sum[s] = masked<M, true>(i, with_one_more<kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
+        sum[s] = masked<M, true>(i, with_one_more<table::kind, table::first.product, table::first.minus>(sum[s], x, y), sum[s]);
       } else {
         V all = sum[s];
-        for (int u = 1; u < side_by_side; ++u) all = merged<kind>(all, sum[u * sinks + s]);
-        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<kind>(all));
+        for (int u = 1; u < side_by_side; ++u) all = merged<table::kind>(all, sum[u * sinks + s]);
+        leave_number<0>(reinterpret_cast<type_of<table::type>*>(mem.arena + table_of_sinks<P, B>.byte[s]), across<table::kind>(all));
       }
     }
   }
@@ -239,7 +241,7 @@ private:
     } else {
       V const& c = s.product ? (s.b >= 0 ? now[s.b >= 0 ? s.b : 0] : fixed[s.b >= 0 ? 0 : ~s.b]) : a;
       if constexpr (s.level >= 0) {
-        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<s.kind, s.product, s.minus>(sum[S], a, c), sum[S]);
+        sum[S] = masked<M, (b.vector >= s.level)>(i, with_one_more<kind_at<S>, s.product, s.minus>(sum[S], a, c), sum[S]);
       } else {
         auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
         if constexpr (b.vector >= 0 && target_stride<S> == 0) {
@@ -266,33 +268,31 @@ private:
   template <int L, int S>
   static VARVE_INLINE void start([[maybe_unused]] V* sum) {
     if constexpr (accumulates<L, S>)
-      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<sink_at<S>.kind, T>());
+      for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<kind_at<S>, T>());
   }
   template <int L, int S, class M, class Mem>
   static VARVE_INLINE void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
-      V r = total<S>(sum);
+      V const r = total<S>(sum);
       auto* p = address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i);
-      if constexpr (b.vector >= s.level) {
-        leave_number<S>(p, across<s.kind>(r));
-      } else {
-        if constexpr (s.accumulate) r = merged<s.kind>(held<S, M>(mem, i, p), r);
-        hold<S, M>(mem, i, p, r);
-      }
+      if constexpr (b.vector >= s.level) leave_number<S>(p, across<kind_at<S>>(r));
+      else if constexpr (kind_at<S> == sink_kind::count) leave_counts<M, s.accumulate>(i, p, number_of<target_stride<S>>(mem), r);
+      else if constexpr (s.accumulate) hold<S, M>(mem, i, p, merged<s.kind>(held<S, M>(mem, i, p), r));
+      else hold<S, M>(mem, i, p, r);
     }
   }
   /// What the vectors side by side have summed up.
   template <int S>
   static VARVE_INLINE V total(V const* sum) {
     V r = sum[S];
-    for (int u = 1; u < side_by_side; ++u) r = merged<sink_at<S>.kind>(r, sum[u * sinks + S]);
+    for (int u = 1; u < side_by_side; ++u) r = merged<kind_at<S>>(r, sum[u * sinks + S]);
     return r;
   }
   /// Writes the number that a reduction came to, or adds it to what is there.
-  template <int S, class X>
-  static VARVE_INLINE void leave_number(X* p, T r) {
-    if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<T>(*p), r);
+  template <int S, class X, class R>
+  static VARVE_INLINE void leave_number(X* p, R r) {
+    if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<R>(*p), r);
     *p = kernel::wrapped<X>(r);
   }
 };

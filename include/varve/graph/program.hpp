@@ -70,7 +70,7 @@ inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32
 constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
 /// What a loop body leaves behind.
-enum class sink_kind : unsigned char { store, sum, greatest, least };
+enum class sink_kind : unsigned char { store, sum, greatest, least, count }; // `count`: how a sum is emitted that `counts`
 /// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
@@ -85,9 +85,9 @@ struct sink {
 inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
 /// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
-enum class lane : unsigned char { f32, f64, wide, i32 };
+enum class lane : unsigned char { f32, f64, wide, i32, i64 };
 template <lane L>
-using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, double>>;
+using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, std::conditional_t<L == lane::i64, std::int64_t, double>>>;
 constexpr int width_of(lane l) { return static_cast<int>(l == lane::f32 ? kernel::lanes<float> : l == lane::i32 ? kernel::lanes<std::int32_t> : kernel::lanes<double>); }
 /// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
 struct body {
@@ -105,6 +105,17 @@ struct body {
   bool ordered; // the sinks are among the steps
 };
 inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
+
+/// Whether a sink, into a buffer of `type`, sums up flags in registers of floats, and more of them than the 2^24 that a float counts (or nobody knows how many): integers count them.
+constexpr bool counts(body const& b, sink const& s, dtype type) {
+  if (b.type != lane::f32 || s.kind != sink_kind::sum || is_floating(type) || s.level < 0) return false;
+  index_t n = 1;
+  for (int l = s.level; l < b.rank; ++l) {
+    if (b.extent[l] > index_t{1} << 24) return true;
+    n = n > index_t{1} << 24 ? n : n * b.extent[l];
+  }
+  return n > index_t{1} << 24;
+}
 
 /// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
 struct block {

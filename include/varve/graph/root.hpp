@@ -18,10 +18,10 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, doubles with anything but float, or a mixture. Operands of `one_hot` are only compared with small numbers, which
-/// rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing else, doubles with anything but float, or a mixture. Operands of `one_hot`
+/// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false, small = true; // small: nothing but what registers of int32 hold, and operators that compute there
+  bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
   auto resolved = [&](int i) {
     while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
     return i;
@@ -39,7 +39,8 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
     known const what = u.f.what[i.node];
     op_handle const* const op = u.f.g.nodes[i.node].op;
-    small = small && is_narrow(t) && (i.as != instance::form::value || op->simd_i32 || what == known::convert || what == known::constant || what == known::arange || what == known::amax || what == known::amin);
+    exact = exact && (i.as != instance::form::value || op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
+    small = small && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
     if (i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
@@ -48,8 +49,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     needs(r.a);
     if (r.product) needs(r.b);
     small = small && r.kind != sink_kind::sum;
+    integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
   }
-  if (integers && small) return lane::i32;
+  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 

@@ -80,8 +80,11 @@ VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
     return v;
   } else if constexpr (lanes<T> == 1 || std::is_same_v<T, float>) {
     return kernel::wrapped_any<E>(v);
-  } else if constexpr (std::is_integral_v<T>) { // to bytes
+  } else if constexpr (std::is_integral_v<T> && sizeof(E) == 1) {
     return v & batch<T>(T(255));
+  } else if constexpr (std::is_integral_v<T>) {
+    batch<T> const sign(T(2147483648));
+    return ((v & batch<T>(T(4294967295))) ^ sign) - sign;
   } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
     using bits = detail::beside_t<std::uint64_t, T>;
     constexpr bool byte = sizeof(E) == 1;
