@@ -1527,25 +1527,35 @@ template <lane T>
 VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
   return !(a == b);
 }
+/// a * b; integers wrap around. (xsimd multiplies those of 64 bits one by one, as C++ does, where overflow is undefined.)
+template <lane T>
+VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
+  if constexpr (std::is_integral_v<T>) {
+    typedef std::make_unsigned_t<T> W __attribute__((vector_size(sizeof(batch<T>))));
+    return std::bit_cast<batch<T>>(std::bit_cast<W>(a) * std::bit_cast<W>(b));
+  } else {
+    return a * b;
+  }
+}
 /// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  if constexpr (std::is_integral_v<T>) return kernel::product<T>(a, b) + c;
 #ifdef __AVX512F__
-  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
   else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fmadd_pd(a, b, c);
-  else
 #endif
-    return xsimd::fma(a, b, c);
+  else return xsimd::fma(a, b, c);
 }
 /// c - a * b, rounded once where the hardware can.
 template <lane T>
 VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  if constexpr (std::is_integral_v<T>) return c - kernel::product<T>(a, b);
 #ifdef __AVX512F__
-  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
   else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fnmadd_pd(a, b, c);
-  else
 #endif
-    return xsimd::fnma(a, b, c);
+  else return xsimd::fnma(a, b, c);
 }
 /// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
 template <lane T>
@@ -1578,7 +1588,12 @@ VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
 }
 template <class T>
 VARVE_INLINE T lane_sum(batch<T> const& v) {
-  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+  if constexpr (std::is_integral_v<T>) { // xsimd adds integers as C++ does, where overflow is undefined
+    std::make_unsigned_t<T> all[sizeof v / sizeof(T)], r = 0;
+    std::memcpy(all, &v, sizeof v);
+    for (auto const one : all) r += one;
+    return static_cast<T>(r);
+  } else if constexpr (requires { reduce_add(v); }) return reduce_add(v);
   else return hadd(v); // 8.1
 }
 } // namespace detail
@@ -1655,6 +1670,11 @@ VARVE_INLINE bool any(bool m) {
 template <lane T>
 VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
   return a.v != b.v;
+}
+/// a * b; integers wrap around.
+template <lane T>
+VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
+  return a * b;
 }
 /// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow there.
 template <lane T>
@@ -6754,8 +6774,12 @@ constexpr V sub(V const& a, V const& b) {
 /// a * b; logical and for `bool`.
 template <numeric V>
 constexpr V mul(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
+  if constexpr (is_batch<V>) {
+    return kernel::product<element_t<V>>(a, b);
+  } else {
+    using W = detail::wrapping_t<V>;
+    return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
+  }
 }
 /// -a.
 template <numeric V>
@@ -9610,7 +9634,7 @@ struct rules<mul_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr auto kernel(auto x, auto y) {
     using R = decltype(x * y);
-    if constexpr (kernel::integral<R>) return kernel::mul<R>(x, y);
+    if constexpr (kernel::integral<kernel::element_t<R>>) return kernel::mul<R>(x, y);
     else return x * y;
   }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
@@ -21095,7 +21119,7 @@ template <class E, class V>
 VARVE_INLINE V wrapped_product(V const& x, V const& y) {
   using T = element_t<V>;
   if constexpr (std::is_same_v<E, bool>) {
-    return x * y;
+    return kernel::mul(x, y);
   } else if constexpr (is_batch<V> && lanes<T> > 1) {
     using whole = detail::beside_t<std::uint32_t, T>;
     using integers = detail::beside_t<std::int32_t, T>;
@@ -21574,7 +21598,7 @@ VARVE_INLINE V arithmetic(V const& a, V const& b) {
     else return V(a.data / b.data);
   } else
 #endif
-  if constexpr (std::is_integral_v<V>) {
+  if constexpr (std::is_integral_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return kernel::add(a, b);
     else if constexpr (Kind == step_kind::sub) return kernel::sub(a, b);
     else return kernel::mul(a, b);

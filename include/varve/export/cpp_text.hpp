@@ -38,7 +38,7 @@ VARVE_COLD inline std::string literal(dtype t, double x) {
 struct operator_text {
   std::string_view name, text;
 };
-/// Arithmetic that floating types and batches have as C++ operators.
+/// Arithmetic that floating types and batches have as C++ operators (of int64 not the product, which does not wrap around in every library).
 inline constexpr operator_text infix[] = {{"add", "$0 + $1"}, {"sub", "$0 - $1"}, {"mul", "$0 * $1"}, {"div", "$0 / $1"}, {"neg", "-$0"}};
 /// Operators that are the function of varve/kernel of the same name.
 inline constexpr std::string_view functions[] = {"add", "sub", "mul", "neg", "abs", "sign", "lt", "le", "gt", "ge", "eq", "ne", "isnan", "where", "maximum", "minimum", "floor", "ceil", "trunc", "round",
@@ -49,7 +49,7 @@ inline constexpr operator_text others[] = {{"relu", "kernel::maximum($0, $T(0))"
 
 /// The text of an operator on values of dtype `t`, or on batches; empty when there is none. Integers go through the kernels, in which they wrap.
 VARVE_COLD inline std::string text_of_operator(std::string_view name, dtype t, bool batches, int operands) {
-  if (batches || is_floating(t))
+  if (is_floating(t) || (batches && !(t == dtype::int64 && name == "mul")))
     for (operator_text const& o : infix)
       if (o.name == name) return std::string(o.text);
   for (operator_text const& o : others)

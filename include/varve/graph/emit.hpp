@@ -144,7 +144,7 @@ VARVE_INLINE V arithmetic(V const& a, V const& b) {
     else return V(a.data / b.data);
   } else
 #endif
-  if constexpr (std::is_integral_v<V>) {
+  if constexpr (std::is_integral_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return kernel::add(a, b);
     else if constexpr (Kind == step_kind::sub) return kernel::sub(a, b);
     else return kernel::mul(a, b);

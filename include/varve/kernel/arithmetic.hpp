@@ -59,8 +59,12 @@ constexpr V sub(V const& a, V const& b) {
 /// a * b; logical and for `bool`.
 template <numeric V>
 constexpr V mul(V const& a, V const& b) {
-  using W = detail::wrapping_t<V>;
-  return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
+  if constexpr (is_batch<V>) {
+    return kernel::product<element_t<V>>(a, b);
+  } else {
+    using W = detail::wrapping_t<V>;
+    return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
+  }
 }
 /// -a.
 template <numeric V>

@@ -92,25 +92,35 @@ template <lane T>
 VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
   return !(a == b);
 }
+/// a * b; integers wrap around. (xsimd multiplies those of 64 bits one by one, as C++ does, where overflow is undefined.)
+template <lane T>
+VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
+  if constexpr (std::is_integral_v<T>) {
+    typedef std::make_unsigned_t<T> W __attribute__((vector_size(sizeof(batch<T>))));
+    return std::bit_cast<batch<T>>(std::bit_cast<W>(a) * std::bit_cast<W>(b));
+  } else {
+    return a * b;
+  }
+}
 /// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  if constexpr (std::is_integral_v<T>) return kernel::product<T>(a, b) + c;
 #ifdef __AVX512F__
-  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fmadd_ps(a, b, c);
   else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fmadd_pd(a, b, c);
-  else
 #endif
-    return xsimd::fma(a, b, c);
+  else return xsimd::fma(a, b, c);
 }
 /// c - a * b, rounded once where the hardware can.
 template <lane T>
 VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
+  if constexpr (std::is_integral_v<T>) return c - kernel::product<T>(a, b);
 #ifdef __AVX512F__
-  if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
+  else if constexpr (std::is_same_v<T, float> && sizeof(batch<T>) == 64) return _mm512_fnmadd_ps(a, b, c);
   else if constexpr (std::is_same_v<T, double> && sizeof(batch<T>) == 64) return _mm512_fnmadd_pd(a, b, c);
-  else
 #endif
-    return xsimd::fnma(a, b, c);
+  else return xsimd::fnma(a, b, c);
 }
 /// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign that a multiply-add may take.)
 template <lane T>
@@ -143,7 +153,12 @@ VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
 }
 template <class T>
 VARVE_INLINE T lane_sum(batch<T> const& v) {
-  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+  if constexpr (std::is_integral_v<T>) { // xsimd adds integers as C++ does, where overflow is undefined
+    std::make_unsigned_t<T> all[sizeof v / sizeof(T)], r = 0;
+    std::memcpy(all, &v, sizeof v);
+    for (auto const one : all) r += one;
+    return static_cast<T>(r);
+  } else if constexpr (requires { reduce_add(v); }) return reduce_add(v);
   else return hadd(v); // 8.1
 }
 } // namespace detail
@@ -220,6 +235,11 @@ VARVE_INLINE bool any(bool m) {
 template <lane T>
 VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
   return a.v != b.v;
+}
+/// a * b; integers wrap around.
+template <lane T>
+VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
+  return a * b;
 }
 /// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow there.
 template <lane T>

@@ -107,7 +107,7 @@ template <class E, class V>
 VARVE_INLINE V wrapped_product(V const& x, V const& y) {
   using T = element_t<V>;
   if constexpr (std::is_same_v<E, bool>) {
-    return x * y;
+    return kernel::mul(x, y);
   } else if constexpr (is_batch<V> && lanes<T> > 1) {
     using whole = detail::beside_t<std::uint32_t, T>;
     using integers = detail::beside_t<std::int32_t, T>;

@@ -10,7 +10,7 @@ struct rules<mul_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr auto kernel(auto x, auto y) {
     using R = decltype(x * y);
-    if constexpr (kernel::integral<R>) return kernel::mul<R>(x, y);
+    if constexpr (kernel::integral<kernel::element_t<R>>) return kernel::mul<R>(x, y);
     else return x * y;
   }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) { return y; }
