@@ -9134,22 +9134,17 @@ VARVE_INLINE batch<T> in_order(batch<T> const& x) {
 #endif
 }
 
-/// An integer as a number, and `shifted`, which holds it in its low bits.
+/// 1.5 times 2^23 or 2^52, at whose size the unit in the last place is 1.
 template <class T>
-struct nearest_integer {
-  batch<T> n, shifted;
-};
-/// The integer nearest to x times `factor`, by the addition of 1.5 times 2^23 or 2^52, at whose size the unit in the last place is 1.
+inline constexpr T integer_shift = sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52);
+/// The integer nearest to x times `factor`, plus `integer_shift`: it stands in the low bits. (Not together with the integer as a number: g++ 12 computes a pair of registers twice where sine and cosine share it.)
 template <class T>
-VARVE_INLINE nearest_integer<T> nearest(batch<T> const& x, T factor) {
+VARVE_INLINE batch<T> nearest(batch<T> const& x, T factor) {
   using V = batch<T>;
-  V const large(sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52));
-#if defined(__FAST_MATH__) && defined(__clang__) && !defined(__x86_64__) // no fence there, and the addition would be cancelled against the subtraction
-  V const n = library::nearbyint(x * V(factor));
-  return {n, n + large};
+#if defined(__FAST_MATH__) && defined(__clang__) && !defined(__x86_64__) // no fence there, and the addition would be cancelled against a subtraction of the same
+  return library::nearbyint(x * V(factor)) + V(integer_shift<T>);
 #else
-  V const shifted = kernel::in_order<T>(kernel::fma<T>(x, V(factor), large));
-  return {shifted - large, shifted};
+  return kernel::in_order<T>(kernel::fma<T>(x, V(factor), V(integer_shift<T>)));
 #endif
 }
 
@@ -9210,7 +9205,7 @@ template <class T>
 VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-  auto const [n, shifted] = kernel::nearest<T>(x, c::log2_e);
+  V const shifted = kernel::nearest<T>(x, c::log2_e), n = shifted - V(kernel::integer_shift<T>);
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::in_order<T>(kernel::fma<T>(n, V(-c::ln2_high), x)));
   return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
@@ -9416,7 +9411,7 @@ template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-  auto const [n, shifted] = kernel::nearest<T>(x, c::two_over_pi);
+  V const shifted = kernel::nearest<T>(x, c::two_over_pi), n = shifted - V(kernel::integer_shift<T>);
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
   V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);

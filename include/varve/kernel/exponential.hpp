@@ -43,7 +43,7 @@ template <class T>
 VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-  auto const [n, shifted] = kernel::nearest<T>(x, c::log2_e);
+  V const shifted = kernel::nearest<T>(x, c::log2_e), n = shifted - V(kernel::integer_shift<T>);
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::in_order<T>(kernel::fma<T>(n, V(-c::ln2_high), x)));
   return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }

@@ -38,7 +38,7 @@ template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
-  auto const [n, shifted] = kernel::nearest<T>(x, c::two_over_pi);
+  V const shifted = kernel::nearest<T>(x, c::two_over_pi), n = shifted - V(kernel::integer_shift<T>);
   V const r = kernel::fnma<T>(n, V(c::half_pi[2]), kernel::fnma<T>(n, V(c::half_pi[1]), kernel::fnma<T>(n, V(c::half_pi[0]), x)));
   V const z = r * r;
   V const sine = kernel::fma<T>(r * z, kernel::polynomial<T>(c::sine, z), r);
