@@ -13614,7 +13614,7 @@ struct rules<full_t> : rule::linear {
   static T make(attributes const& at, T const& v) {
     T r = detail::fresh(at[0], static_cast<dtype>(at[1][0]));
     on_dtype(r.dtype(), "full", [&]<class E>() {
-      E const e = v.template item<E>();
+      E const e = is_floating(v.dtype()) ? kernel::cast<E>(v.template item<double>()) : v.template item<E>();
       for (index_t k = 0; k < r.numel(); ++k) static_cast<E*>(r.raw())[k] = e;
     });
     return r;
