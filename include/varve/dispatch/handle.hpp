@@ -46,11 +46,11 @@ namespace detail {
 template <class T>
 struct lane {
   template <class R, class V, std::size_t... K>
-  static constexpr V call(V const* a, std::index_sequence<K...>) {
+  static VARVE_INLINE constexpr V call(V const* a, std::index_sequence<K...>) {
     return static_cast<V>(R::kernel(a[K]...));
   }
   template <class R, class V>
-  static constexpr V run(V const* a) {
+  static VARVE_INLINE constexpr V run(V const* a) {
     return call<R, V>(a, std::make_index_sequence<static_cast<std::size_t>(R::arity)>{});
   }
 };

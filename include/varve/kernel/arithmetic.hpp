@@ -46,19 +46,19 @@ using wrapping_t = typename wrapping<T>::type;
 
 /// a + b; logical or for `bool`.
 template <numeric V>
-constexpr V add(V const& a, V const& b) {
+VARVE_INLINE constexpr V add(V const& a, V const& b) {
   using W = detail::wrapping_t<V>;
   return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
 }
 /// a - b.
 template <numeric V>
-constexpr V sub(V const& a, V const& b) {
+VARVE_INLINE constexpr V sub(V const& a, V const& b) {
   using W = detail::wrapping_t<V>;
   return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
 }
 /// a * b; logical and for `bool`.
 template <numeric V>
-constexpr V mul(V const& a, V const& b) {
+VARVE_INLINE constexpr V mul(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     return kernel::product<element_t<V>>(a, b);
   } else {
@@ -68,14 +68,14 @@ constexpr V mul(V const& a, V const& b) {
 }
 /// -a.
 template <numeric V>
-constexpr V neg(V const& a) {
+VARVE_INLINE constexpr V neg(V const& a) {
   if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
   else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
   else return -a;
 }
 /// |a|; the smallest integer stays.
 template <arithmetic T>
-constexpr T abs(T a) {
+VARVE_INLINE constexpr T abs(T a) {
   if constexpr (std::is_unsigned_v<T>) return a;
   else if constexpr (integral<T>) return a < 0 ? kernel::neg(a) : a;
   else return constant::negative(static_cast<double>(a)) ? -a : a;
@@ -86,7 +86,7 @@ VARVE_INLINE batch<T> abs(batch<T> const& a) {
 }
 /// 1, 0 or -1; 0 for NaN (as `torch.sign`).
 template <arithmetic T>
-constexpr T sign(T a) {
+VARVE_INLINE constexpr T sign(T a) {
   if constexpr (std::is_unsigned_v<T>) return a > 0;
   else return static_cast<T>((a > 0) - (a < 0));
 }
@@ -98,42 +98,42 @@ VARVE_INLINE batch<T> sign(batch<T> const& a) {
 
 /// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
 template <numeric V>
-constexpr auto lt(V const& a, V const& b) {
+VARVE_INLINE constexpr auto lt(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
   else return a < b;
 }
 template <numeric V>
-constexpr auto le(V const& a, V const& b) {
+VARVE_INLINE constexpr auto le(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a <= b);
   else return a <= b;
 }
 template <numeric V>
-constexpr auto gt(V const& a, V const& b) {
+VARVE_INLINE constexpr auto gt(V const& a, V const& b) {
   return kernel::lt(b, a);
 }
 template <numeric V>
-constexpr auto ge(V const& a, V const& b) {
+VARVE_INLINE constexpr auto ge(V const& a, V const& b) {
   return kernel::le(b, a);
 }
 template <numeric V>
-constexpr auto eq(V const& a, V const& b) {
+VARVE_INLINE constexpr auto eq(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a == b);
   else return a == b;
 }
 template <numeric V>
-constexpr auto ne(V const& a, V const& b) {
+VARVE_INLINE constexpr auto ne(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
   else return a != b;
 }
 /// Whether a value is NaN; false for integers.
 template <numeric V>
-constexpr auto isnan(V const& a) {
+VARVE_INLINE constexpr auto isnan(V const& a) {
   return kernel::ne(a, a);
 }
 
 /// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
 template <arithmetic C, arithmetic T>
-constexpr T where(C c, T a, T b) {
+VARVE_INLINE constexpr T where(C c, T a, T b) {
   return c != C(0) ? a : b;
 }
 template <lane T>
@@ -142,7 +142,7 @@ VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const
 }
 /// The greater value; NaN if either is (`torch.maximum`).
 template <numeric V>
-constexpr V maximum(V const& a, V const& b) {
+VARVE_INLINE constexpr V maximum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
@@ -152,7 +152,7 @@ constexpr V maximum(V const& a, V const& b) {
 }
 /// The smaller value; NaN if either is (`torch.minimum`).
 template <numeric V>
-constexpr V minimum(V const& a, V const& b) {
+VARVE_INLINE constexpr V minimum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a < b, a, b);

@@ -23,7 +23,7 @@ inline constexpr std::size_t lanes = sizeof(batch<T>) / sizeof(T);
 
 /// A value `V` (scalar or batch) with `x` in every lane.
 template <class V>
-constexpr V broadcast(element_t<V> x) {
+VARVE_INLINE constexpr V broadcast(element_t<V> x) {
   return V(x);
 }
 

@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<abs_t> : rule::pointwise<1> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::abs(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
 };
 
@@ -17,7 +17,7 @@ struct rules<abs_t> : rule::pointwise<1> {
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::sign(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sign(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
 };
 

@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<add_t> : rule::pointwise<2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x + y);
     if constexpr (kernel::integral<R>) return kernel::add<R>(x, y);
     else return x + y;
@@ -35,7 +35,7 @@ struct no_bool : rule::pointwise<Arity> {
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x - y);
     if constexpr (kernel::integral<R>) return kernel::sub<R>(x, y);
     else return x - y;
@@ -49,7 +49,7 @@ template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   static constexpr saved_values saved = saved_values::nothing();
   template <class X>
-  static constexpr auto kernel(X x) {
+  static VARVE_INLINE constexpr auto kernel(X x) {
     if constexpr (kernel::is_batch<X>) return kernel::negate<kernel::element_t<X>>(x);
     else if constexpr (kernel::integral<X>) return kernel::neg<decltype(-x)>(x);
     else return -x;

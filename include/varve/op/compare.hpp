@@ -12,32 +12,32 @@ using comparison = rule::pointwise<2, promotion::comparison>;
 /// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
 template <>
 struct rules<lt_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
 };
 /// x <= y.
 template <>
 struct rules<le_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
 };
 /// x > y.
 template <>
 struct rules<gt_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
 };
 /// x >= y.
 template <>
 struct rules<ge_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
 };
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
 };
 /// x != y; true with NaN.
 template <>
 struct rules<ne_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
 
 } // namespace varve

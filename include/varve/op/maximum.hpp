@@ -27,7 +27,7 @@ struct selecting : rule::pointwise<2> {
 /// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<maximum_t> : detail::selecting {
-  static constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
   static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
   static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
 };
@@ -35,7 +35,7 @@ struct rules<maximum_t> : detail::selecting {
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
-  static constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
   static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
   static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
 };

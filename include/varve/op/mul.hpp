@@ -8,7 +8,7 @@ namespace varve {
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr auto kernel(auto x, auto y) {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x * y);
     if constexpr (kernel::integral<kernel::element_t<R>>) return kernel::mul<R>(x, y);
     else return x * y;
@@ -21,7 +21,7 @@ struct rules<mul_t> : rule::pointwise<2> {
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
-  static constexpr auto kernel(auto x, auto y) { return x / y; }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return x / y; }
   /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
     if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);

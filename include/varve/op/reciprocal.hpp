@@ -11,7 +11,7 @@ namespace varve {
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
 };
 
@@ -19,7 +19,7 @@ struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
 };
 

@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<relu_t> : rule::pointwise<1> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {
     return where(gt(y, 0), d, 0);

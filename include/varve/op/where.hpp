@@ -9,7 +9,7 @@ namespace varve {
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
-  static constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
     return where(c, detail::match(d, r), 0);
