@@ -1751,7 +1751,7 @@ inline constexpr std::size_t lanes = sizeof(batch<T>) / sizeof(T);
 
 /// A value `V` (scalar or batch) with `x` in every lane.
 template <class V>
-constexpr V broadcast(element_t<V> x) {
+VARVE_INLINE constexpr V broadcast(element_t<V> x) {
   return V(x);
 }
 
@@ -4681,11 +4681,11 @@ namespace detail {
 template <class T>
 struct lane {
   template <class R, class V, std::size_t... K>
-  static constexpr V call(V const* a, std::index_sequence<K...>) {
+  static VARVE_INLINE constexpr V call(V const* a, std::index_sequence<K...>) {
     return static_cast<V>(R::kernel(a[K]...));
   }
   template <class R, class V>
-  static constexpr V run(V const* a) {
+  static VARVE_INLINE constexpr V run(V const* a) {
     return call<R, V>(a, std::make_index_sequence<static_cast<std::size_t>(R::arity)>{});
   }
 };
@@ -6761,19 +6761,19 @@ using wrapping_t = typename wrapping<T>::type;
 
 /// a + b; logical or for `bool`.
 template <numeric V>
-constexpr V add(V const& a, V const& b) {
+VARVE_INLINE constexpr V add(V const& a, V const& b) {
   using W = detail::wrapping_t<V>;
   return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
 }
 /// a - b.
 template <numeric V>
-constexpr V sub(V const& a, V const& b) {
+VARVE_INLINE constexpr V sub(V const& a, V const& b) {
   using W = detail::wrapping_t<V>;
   return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
 }
 /// a * b; logical and for `bool`.
 template <numeric V>
-constexpr V mul(V const& a, V const& b) {
+VARVE_INLINE constexpr V mul(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     return kernel::product<element_t<V>>(a, b);
   } else {
@@ -6783,14 +6783,14 @@ constexpr V mul(V const& a, V const& b) {
 }
 /// -a.
 template <numeric V>
-constexpr V neg(V const& a) {
+VARVE_INLINE constexpr V neg(V const& a) {
   if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
   else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
   else return -a;
 }
 /// |a|; the smallest integer stays.
 template <arithmetic T>
-constexpr T abs(T a) {
+VARVE_INLINE constexpr T abs(T a) {
   if constexpr (std::is_unsigned_v<T>) return a;
   else if constexpr (integral<T>) return a < 0 ? kernel::neg(a) : a;
   else return constant::negative(static_cast<double>(a)) ? -a : a;
@@ -6801,7 +6801,7 @@ VARVE_INLINE batch<T> abs(batch<T> const& a) {
 }
 /// 1, 0 or -1; 0 for NaN (as `torch.sign`).
 template <arithmetic T>
-constexpr T sign(T a) {
+VARVE_INLINE constexpr T sign(T a) {
   if constexpr (std::is_unsigned_v<T>) return a > 0;
   else return static_cast<T>((a > 0) - (a < 0));
 }
@@ -6813,42 +6813,42 @@ VARVE_INLINE batch<T> sign(batch<T> const& a) {
 
 /// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
 template <numeric V>
-constexpr auto lt(V const& a, V const& b) {
+VARVE_INLINE constexpr auto lt(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
   else return a < b;
 }
 template <numeric V>
-constexpr auto le(V const& a, V const& b) {
+VARVE_INLINE constexpr auto le(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a <= b);
   else return a <= b;
 }
 template <numeric V>
-constexpr auto gt(V const& a, V const& b) {
+VARVE_INLINE constexpr auto gt(V const& a, V const& b) {
   return kernel::lt(b, a);
 }
 template <numeric V>
-constexpr auto ge(V const& a, V const& b) {
+VARVE_INLINE constexpr auto ge(V const& a, V const& b) {
   return kernel::le(b, a);
 }
 template <numeric V>
-constexpr auto eq(V const& a, V const& b) {
+VARVE_INLINE constexpr auto eq(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a == b);
   else return a == b;
 }
 template <numeric V>
-constexpr auto ne(V const& a, V const& b) {
+VARVE_INLINE constexpr auto ne(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
   else return a != b;
 }
 /// Whether a value is NaN; false for integers.
 template <numeric V>
-constexpr auto isnan(V const& a) {
+VARVE_INLINE constexpr auto isnan(V const& a) {
   return kernel::ne(a, a);
 }
 
 /// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
 template <arithmetic C, arithmetic T>
-constexpr T where(C c, T a, T b) {
+VARVE_INLINE constexpr T where(C c, T a, T b) {
   return c != C(0) ? a : b;
 }
 template <lane T>
@@ -6857,7 +6857,7 @@ VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const
 }
 /// The greater value; NaN if either is (`torch.maximum`).
 template <numeric V>
-constexpr V maximum(V const& a, V const& b) {
+VARVE_INLINE constexpr V maximum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a > b, a, b); // b if either is NaN
@@ -6867,7 +6867,7 @@ constexpr V maximum(V const& a, V const& b) {
 }
 /// The smaller value; NaN if either is (`torch.minimum`).
 template <numeric V>
-constexpr V minimum(V const& a, V const& b) {
+VARVE_INLINE constexpr V minimum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
     using T = element_t<V>;
     V const m = kernel::select<T>(a < b, a, b);
@@ -7344,7 +7344,7 @@ namespace varve {
 template <>
 struct rules<add_t> : rule::pointwise<2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x + y);
     if constexpr (kernel::integral<R>) return kernel::add<R>(x, y);
     else return x + y;
@@ -7370,7 +7370,7 @@ struct no_bool : rule::pointwise<Arity> {
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
   static constexpr saved_values saved = saved_values::nothing();
-  static constexpr auto kernel(auto x, auto y) {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x - y);
     if constexpr (kernel::integral<R>) return kernel::sub<R>(x, y);
     else return x - y;
@@ -7384,7 +7384,7 @@ template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
   static constexpr saved_values saved = saved_values::nothing();
   template <class X>
-  static constexpr auto kernel(X x) {
+  static VARVE_INLINE constexpr auto kernel(X x) {
     if constexpr (kernel::is_batch<X>) return kernel::negate<kernel::element_t<X>>(x);
     else if constexpr (kernel::integral<X>) return kernel::neg<decltype(-x)>(x);
     else return -x;
@@ -9627,7 +9627,7 @@ namespace varve {
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
-  static constexpr auto kernel(auto x, auto y) {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x * y);
     if constexpr (kernel::integral<kernel::element_t<R>>) return kernel::mul<R>(x, y);
     else return x * y;
@@ -9640,7 +9640,7 @@ struct rules<mul_t> : rule::pointwise<2> {
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::result | saved_values::operand(1)}};
-  static constexpr auto kernel(auto x, auto y) { return x / y; }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return x / y; }
   /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
     if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
@@ -9680,7 +9680,7 @@ namespace varve {
 template <>
 struct rules<abs_t> : rule::pointwise<1> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::abs(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
 };
 
@@ -9688,7 +9688,7 @@ struct rules<abs_t> : rule::pointwise<1> {
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
   static constexpr saved_values saved{{saved_values::operand(0)}};
-  static constexpr auto kernel(auto x) { return kernel::sign(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sign(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
 };
 
@@ -9704,32 +9704,32 @@ using comparison = rule::pointwise<2, promotion::comparison>;
 /// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
 template <>
 struct rules<lt_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
 };
 /// x <= y.
 template <>
 struct rules<le_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
 };
 /// x > y.
 template <>
 struct rules<gt_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
 };
 /// x >= y.
 template <>
 struct rules<ge_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
 };
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
 };
 /// x != y; true with NaN.
 template <>
 struct rules<ne_t> : detail::comparison {
-  static constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
 
 } // namespace varve
@@ -9741,7 +9741,7 @@ namespace varve {
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
-  static constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
   template <class Op>
   static constexpr auto jvp(arg_t<1>, Op const&, value auto const& d, value auto const& r, value auto const& c, auto const&...) {
     return where(c, detail::match(d, r), 0);
@@ -9817,7 +9817,7 @@ namespace varve {
 template <>
 struct rules<relu_t> : rule::pointwise<1> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const&, value auto const& d, value auto const& y, value auto const&) {
     return where(gt(y, 0), d, 0);
@@ -9871,7 +9871,7 @@ namespace varve {
 template <>
 struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::sqrt(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sqrt(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return div(0.5, y); }
 };
 
@@ -26928,7 +26928,7 @@ namespace varve {
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
 };
 
@@ -26936,7 +26936,7 @@ struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
 template <>
 struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
-  static constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
+  static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
 };
 
@@ -27167,7 +27167,7 @@ struct selecting : rule::pointwise<2> {
 /// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<maximum_t> : detail::selecting {
-  static constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
   static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
   static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
 };
@@ -27175,7 +27175,7 @@ struct rules<maximum_t> : detail::selecting {
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
-  static constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
   static constexpr auto chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
   static constexpr auto chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
 };
