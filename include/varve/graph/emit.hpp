@@ -229,10 +229,10 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
   if constexpr (s.kind == step_kind::none) {
-  } else if constexpr (s.kind == step_kind::mul && s.wraps) {
-    now[Slot] = kernel::wrapped_product<type_of<s.type>>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[s.count - 1])); // `square` has one operand
   } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
-    now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
+    if constexpr (s.wraps && s.kind == step_kind::mul)
+      now[Slot] = kernel::wrapped_product<type_of<s.type>>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[s.count - 1])); // `square` has one operand
+    else now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
   } else if constexpr (s.kind == step_kind::fma) {
     now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
   } else if constexpr (s.kind == step_kind::fnma) {
@@ -277,8 +277,10 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
   } else {
     now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps && (s.kind == step_kind::dot || (s.kind == step_kind::op && identify(*s.op) == known::pointwise))) now[Slot] = kernel::wrapped_any<type_of<s.type>>(now[Slot]);
-  else if constexpr (s.wraps && s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+  if constexpr (s.wraps) { // apart: clang takes its time over each condition of each step
+    if constexpr (s.kind == step_kind::dot || (s.kind == step_kind::op && identify(*s.op) == known::pointwise)) now[Slot] = kernel::wrapped_any<type_of<s.type>>(now[Slot]);
+    else if constexpr (s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+  }
 }
 
 } // namespace varve::loop
