@@ -134,33 +134,29 @@ constexpr void cut_long_bodies(program& p) {
 }
 
 namespace detail {
-template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
-VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
-  constexpr block b = P::value.blocks[Block];
-  V now[b.count];
-  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
-  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
+template <class P, int First, int From, int Vector, class M, class V, int... K>
+VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P>(First + From + K, From + K)), ...);
+}
+template <class P, int First, int Count, int Vector, class M, class V, int... C>
+VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
+  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+}
+template <class V, class P, int First, int... X>
+VARVE_INLINE void export_values(V* fixed, V const* now, std::integer_sequence<int, X...>) {
+  ((fixed[P::value.slots[First + 2 * X + 1]] = now[P::value.slots[First + 2 * X]]), ...);
 }
 /// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
 template <class P, int Block, int Vector, class M, class Mem, class V>
 VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
-  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
+  V now[b.count];
+  run_some_steps<P, b.first, 0, Vector, M>(mem, i, static_cast<V const*>(fixed), now, std::make_integer_sequence<int, b.count>{});
+  export_values<V, P, b.export_first>(fixed, now, std::make_integer_sequence<int, b.export_count>{});
 }
 template <class P, int First, int Vector, class M, class Mem, class V, int... C>
 VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
   (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
-}
-} // namespace detail
-
-namespace detail {
-template <class P, int First, int From, int Vector, class M, class V, int... K>
-VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
-  (compute<P, First + From + K, From + K, Vector, M>(mem, i, fixed, now), ...);
-}
-template <class P, int First, int Count, int Vector, class M, class V, int... C>
-VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
-  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
 }
 } // namespace detail
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <utility>
+#include <varve/graph/address.hpp>
 #include <varve/graph/lanes.hpp>
-#include <varve/graph/sized_program.hpp>
 #include <varve/graph/transpose.hpp>
 
 /// @file
@@ -10,50 +9,7 @@
 /// `P` is a type with `static constexpr auto value`, a `static_program`.
 namespace varve::loop {
 
-/// Addresses of arguments, results and the arena while a program runs.
-template <int Arguments, int Results>
-struct memory {
-  void const* argument[Arguments ? Arguments : 1];
-  void* result[Results ? Results : 1];
-  std::byte* arena;
-};
-
-/// The elements of a constant of program `P`, with their type: read-only data of the executable.
-template <class P, int Buffer>
-struct table {
-  static constexpr buffer b = P::value.buffers[Buffer];
-  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
-  constexpr table() : elements{} {
-    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
-  }
-};
-template <class P, int Buffer>
-alignas(64) inline constexpr table<P, Buffer> table_of{};
-
-/// First element of a buffer, with its type.
-template <class P, int Buffer>
-VARVE_INLINE auto* address(auto const& mem) {
-  constexpr buffer b = P::value.buffers[Buffer];
-  using T = type_of<b.type>;
-  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
-  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
-  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
-  else if constexpr (b.where == place::scratch) return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
-  else return reinterpret_cast<T*>(mem.arena + b.number);
-}
-
 namespace detail {
-template <class P, int A, std::size_t... L>
-VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, index_t const* i, std::index_sequence<L...>) {
-  constexpr access a = P::value.accesses[A];
-  if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
-  else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
-}
-template <class P, int A>
-VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
-  return position<P, A>(mem, i, std::make_index_sequence<max_rank>{});
-}
-
 /// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
 VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
@@ -223,63 +179,99 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 }
 } // namespace detail
 
-/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
-template <class P, int S, int Slot, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
+/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time over every function that a template makes.
+struct step_form {
+  step_kind kind;
+  dtype type, from;
+  op_handle const* op;
+  bool wide, apart, wraps;
+  int count;
+  int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
+};
+/// Where a step leaves its value and finds its first operands; the value of a constant.
+struct step_places {
+  int slot, in[3];
+  double value;
+};
+
+namespace detail {
+template <class P>
+consteval step_form form_of(int number) {
+  step const& s = P::value.steps[number];
+  bool const own = s.kind == step_kind::op ? s.count < 1 || s.count > 2 || s.wide : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index || (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
+  return {s.kind, s.type, s.from, s.op, s.wide, s.apart, s.wraps, s.count, own ? number : -1};
+}
+template <class P>
+consteval step_places places_of(int number, int slot) {
+  step const& s = P::value.steps[number];
+  return {slot, {s.in[0], s.in[1], s.in[2]}, s.value};
+}
+
+/// A step by itself: what it reads depends on the indices, or its operands are many.
+template <class P, int S, int Vector, class M, class V>
+VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
-  if constexpr (s.kind == step_kind::none) {
-  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
-    if constexpr (s.wraps && s.kind == step_kind::mul)
-      now[Slot] = kernel::wrapped_product<type_of<s.type>>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[s.count - 1])); // `square` has one operand
-    else now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
-  } else if constexpr (s.kind == step_kind::fma) {
-    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::fnma) {
-    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(detail::pick(fixed, now, s.in[0]));
-    else now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
-    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(a[0], a[1]);
-    else now[Slot] = k(a);
-  } else if constexpr (s.kind == step_kind::op) {
-    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
-  } else if constexpr (s.kind == step_kind::load) {
+  if constexpr (s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    auto const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
-    if constexpr (sized<P>) now[Slot] = detail::load_sized<V, M, stride>(mem, i, p);
-    else now[Slot] = detail::load_lanes<V, M, stride>(p);
-  } else if constexpr (s.kind == step_kind::records) {
-    constexpr access a = P::value.accesses[s.access];
-    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
-    if constexpr (M::live == 0 || is_run_time(a.stride[Vector])) {
-      for (int q = 0; q < fields_at_once<E>; ++q) now[Slot + q] = detail::load_counted<V, a.stride[Vector]>(p + q, number_of<a.stride[Vector]>(mem), live_lanes<M, V>(i));
+    index_t const at = position<P, s.access>(mem, i);
+    if constexpr (s.kind == step_kind::load) {
+      auto const* p = address<P, a.buffer>(mem) + at;
+      if constexpr (sized<P>) now[slot] = load_sized<V, M, stride>(mem, i, p);
+      else now[slot] = load_lanes<V, M, stride>(p);
+    } else if constexpr (s.kind == step_kind::records) {
+      E const* p = address<P, a.buffer>(mem) + at;
+      if constexpr (M::live == 0 || is_run_time(stride)) {
+        for (int q = 0; q < fields_at_once<E>; ++q) now[slot + q] = load_counted<V, stride>(p + q, number_of<stride>(mem), live_lanes<M, V>(i));
+      } else {
+        load_fields<E>(p, stride, now + slot);
+      }
     } else {
-      load_fields<E>(p, a.stride[Vector], now + Slot);
+      V x = V(static_cast<E>(at));
+      if constexpr (stride != 0) x = x + ramp<V>(static_cast<E>(number_of<stride>(mem)));
+      if constexpr (s.count == 0) now[slot] = x;
+      else if constexpr (kernel::is_batch<V>) now[slot] = kernel::from_mask<E>(pick(fixed, now, s.in[0]) == x);
+      else now[slot] = pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
     }
-  } else if constexpr (s.kind == step_kind::index) {
-    constexpr access a = P::value.accesses[s.access];
-    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    V x = V(static_cast<E>(detail::position<P, s.access>(mem, i)));
-    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(number_of<stride>(mem)));
-    if constexpr (s.count == 0) now[Slot] = x;
-    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
-    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
-  } else if constexpr (s.kind == step_kind::constant) {
-    now[Slot] = V(static_cast<E>(s.value));
-  } else if constexpr (s.kind == step_kind::convert) {
-    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
+  } else if constexpr (s.kind == step_kind::op) {
+    now[slot] = apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
   } else {
-    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+    now[slot] = gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps) { // apart: clang takes its time over each condition of each step
-    if constexpr (s.kind == step_kind::dot || (s.kind == step_kind::op && identify(*s.op) == known::pointwise)) now[Slot] = kernel::wrapped_any<type_of<s.type>>(now[Slot]);
-    else if constexpr (s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+}
+} // namespace detail
+
+/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <step_form S, class P, int Vector, class M, class V>
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+  using detail::pick;
+  if constexpr (S.number >= 0) {
+    detail::compute_alone<P, S.number, Vector, M>(mem, i, fixed, now, at.slot);
+  } else if constexpr (S.kind >= step_kind::add && S.kind <= step_kind::div) {
+    if constexpr (S.wraps && S.kind == step_kind::mul) now[at.slot] = kernel::wrapped_product<type_of<S.type>>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[S.count - 1])); // `square` has one operand
+    else now[at.slot] = detail::arithmetic<S.kind>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]));
+  } else if constexpr (S.kind == step_kind::fma) {
+    now[at.slot] = detail::multiply_add<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
+  } else if constexpr (S.kind == step_kind::fnma) {
+    now[at.slot] = detail::subtract_product<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
+  } else if constexpr (S.kind == step_kind::op && S.count == 1) {
+    constexpr auto k = detail::kernel_of<V>(*S.op);
+    if constexpr (S.apart) now[at.slot] = detail::call_apart<k, V>(pick(fixed, now, at.in[0]));
+    else now[at.slot] = k(&pick(fixed, now, at.in[0]));
+  } else if constexpr (S.kind == step_kind::op) {
+    constexpr auto k = detail::kernel_of<V>(*S.op);
+    V const a[] = {pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1])};
+    if constexpr (S.apart) now[at.slot] = detail::call_apart<k, V>(a[0], a[1]);
+    else now[at.slot] = k(a);
+  } else if constexpr (S.kind == step_kind::constant) {
+    now[at.slot] = V(static_cast<kernel::element_t<V>>(at.value));
+  } else if constexpr (S.kind == step_kind::convert) {
+    now[at.slot] = detail::converted<S.type, S.from>(pick(fixed, now, at.in[0]));
+  }
+  if constexpr (S.wraps) {
+    if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == known::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
+    else if constexpr (S.kind != step_kind::mul) now[at.slot] = detail::converted<S.type, dtype::int64>(now[at.slot]);
   }
 }
 

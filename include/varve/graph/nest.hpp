@@ -179,13 +179,15 @@ private:
   }
   template <class M, class Mem, int... K>
   static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
-    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K)),
+      compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P>(b.step_first + K, K))),
+     ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
   static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V const* fixed, V* now) {
     if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
-    else compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now);
+    else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K));
   }
   template <class M, class Mem, int... C> // folds are limited to 256 elements
   static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
