@@ -52,12 +52,13 @@ public:
   constexpr void push_back(T const& x) {
     if (size_ == room_) {
       T const copy = x; // may lie in this list
-      reserve(room_ ? 2 * room_ : 16);
+      reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
       put(copy);
     } else if constexpr (plain) {
       data_[size_++] = x; // not by `put`: each call saved is saved a thousand times in the compiler
     } else {
-      put(x);
+      std::construct_at(data_ + size_, x);
+      ++size_;
     }
   }
   constexpr void pop_back() {
@@ -70,6 +71,11 @@ public:
   }
   constexpr void assign(std::size_t n, T const& x) {
     clear();
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      if (!room_ && n && x == T()) { // zeroed memory costs clang nothing
+        data_ = new T[n]{}, size_ = room_ = n;
+        return;
+      }
     reserve(n);
     if constexpr (plain)
       while (size_ < n) data_[size_++] = x;
@@ -84,7 +90,7 @@ public:
   constexpr void reserve(std::size_t n) {
     if (n <= room_) return;
     T* p = nullptr;
-    if constexpr (plain) p = new T[n]{};
+    if constexpr (plain) p = new T[n]; // g++ takes its time over each element of `new T[n]{}`
     else p = std::allocator<T>().allocate(n);
     for (std::size_t k = 0; k < size_; ++k) {
       if constexpr (plain) p[k] = data_[k];
@@ -96,7 +102,7 @@ public:
   }
 
 private:
-  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // zeroed memory costs nothing
+  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // and need not be constructed
   T* data_ = nullptr;
   std::size_t size_ = 0, room_ = 0;
 
