@@ -51,7 +51,7 @@ struct bound {
   constexpr auto operator()(X const&... x) const;
   /// The attributes as data.
   constexpr attributes boxed() const {
-    if constexpr (facts == 0) return {};
+    if constexpr (facts == 0) return no_attributes;
     else if constexpr (facts == 1) return attributes(to_dims(a));
     else if constexpr (facts == 2) return attributes(to_dims(a), to_dims(b));
     else return attributes(to_dims(a), to_dims(b), to_dims(c));

@@ -92,11 +92,7 @@ public:
     return static_cast<int>(nodes_.size()) - 1;
   }
   constexpr int constant(dtype type, double v) {
-    node n;
-    n.op = &constant_handle;
-    n.out = {type, {}};
-    n.value = v;
-    nodes_.push_back(n);
+    nodes_.push_back({&constant_handle, no_attributes, {type, {}}, 0, 0, v});
     return static_cast<int>(nodes_.size()) - 1;
   }
   /// A constant of rank > 0 with these elements.
@@ -111,15 +107,8 @@ public:
     return static_cast<int>(nodes_.size()) - 1;
   }
   constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
-    node n;
-    n.op = op;
-    n.at = at;
-    n.out = out;
-    n.out.number = false;
-    n.first = static_cast<int>(edges_.size());
-    n.count = count;
+    nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
     for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
-    nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
   /// The number here of a node of an outer function: an extra input, made once.

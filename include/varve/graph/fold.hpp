@@ -109,34 +109,35 @@ constexpr int folder::view(node nd, known k, int const* in) {
 constexpr int folder::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   known const k = what[static_cast<std::size_t>(n)];
-  list<int> in;
-  in.reserve(static_cast<std::size_t>(nd.count) + 1);
-  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
+  int few_[4]{}; // no memory of its own for most nodes: it costs the compiler
+  list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
+  int* const in = nd.count > 4 ? many.data() : few_;
+  for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
   int same = -1;
   if (k == known::data) take_constants(w.to, g, nd);
-  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
+  else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
   if (same >= 0) return same;
   if (is_pointwise(k)) {
-    same = arithmetic(nd, k, in.data());
+    same = arithmetic(nd, k, in);
     if (same >= 0) return same;
     for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
-      int& o = in[static_cast<std::size_t>(e)];
+      int& o = in[e];
       if (kind(o) != known::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
-      if (shape.n == 0 && raises_dtype(nd, in.data(), e)) continue;
+      if (shape.n == 0 && raises_dtype(nd, in, e)) continue;
       for (int q = 0; q < nd.count; ++q)
-        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
+        if (q != e) shape = broadcast(shape, at(in[q]).out.sizes);
       if (shape == nd.out.sizes) o = input(o, 0);
     }
   } else if (k == known::convert) {
     if (at(in[0]).out.type == nd.out.type) return in[0];
     if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= known::reshape && k <= known::slice) {
-    same = view(nd, k, in.data());
+    same = view(nd, k, in);
   } else if (k == known::mm) { // a transposed operand is read transposed
     dims flags = nd.at[0];
     for (int e = 0; e < 2; ++e) {
-      int& o = in[static_cast<std::size_t>(e)];
+      int& o = in[e];
       if (kind(o) != known::permute) continue;
       if (!swaps(at(o).at[0])) continue;
       o = input(o, 0);
@@ -144,7 +145,7 @@ constexpr int folder::visit(int n) {
     }
     nd.at = attributes(flags);
   }
-  return same >= 0 ? same : add(nd, in.data(), k);
+  return same >= 0 ? same : add(nd, in, k);
 }
 } // namespace detail
 

@@ -53,14 +53,17 @@ constexpr list<known> identify(graph const& g) {
     known what;
   };
   list<entry> seen;
-  list<known> all;
-  all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
-    entry const *k = seen.data(), *const end = k + seen.size();
+  list<known> all(g.nodes.size(), known{});
+  known* to = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  entry const *begin = nullptr, *end = nullptr;
+  for (node const& n : g.nodes) {
+    entry const* k = begin;
     while (k != end && k->op != n.op) ++k;
-    known const what = k != end ? k->what : identify(*n.op);
-    if (k == end) seen.push_back({n.op, what});
-    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
+    if (k == end) {
+      seen.push_back({n.op, identify(*n.op)});
+      begin = seen.data(), end = begin + seen.size(), k = end - 1;
+    }
+    *to++ = k->what == known::constant && n.out.sizes.n > 0 ? known::data : k->what;
   }
   return all;
 }

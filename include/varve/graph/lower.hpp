@@ -15,7 +15,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   axis_index const* const maps = u.maps.data();
   int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
   node const* const nodes = g.nodes.data();
-  known const* const what_of = u.f.what.data();
+  known const* const what_of = u.f.what;
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
   b.type = detail::lanes_for(u, roots);
@@ -75,7 +75,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     }
   }
   for (access& a : acc)
-    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
+    for (int d = b.rank; d < rank; ++d) a.stride[d] = 0;
 
   // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
   index_t volume = 1;
@@ -156,6 +156,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (r.product) rounded[resolved[r.b]] = 1;
   }
   list<step> fixed, varying;
+  fixed.reserve(static_cast<std::size_t>(count)), varying.reserve(static_cast<std::size_t>(count));
   int const access_base = static_cast<int>(p.accesses.size());
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
   // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
@@ -263,6 +264,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     vanish(summand(r));
     if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
   }
+  if (std::size_t const more = fixed.size() + varying.size(); more > p.steps.size()) p.steps.reserve(p.steps.size() + more); // else it doubles
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());

@@ -13,25 +13,27 @@ class planner {
 public:
   constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
     std::size_t const n = g.nodes.size();
-    stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
-    for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
-    uses.assign(n, 0);
-    for (int e : g.edges) ++uses[e];
+    stored.assign(n, 0), opaque.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1), uses.assign(n, 0);
+    char* calls = opaque.data();
+    for (role r : roles.of) *calls++ = r == role::call;
+    int* const used = uses.data();
+    for (int e : g.edges) ++used[e];
     for (int r : g.results) ++uses[r];
   }
   /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
   constexpr program run(bool samples) {
     results();
     auto const own = static_cast<std::size_t>(g.regions[0].node_count);
+    role const* const of = roles.of.data();
     for (std::size_t k = 0; k < own; ++k) {
-      if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
-      if (roles.of[k] == role::call)
+      if (of[k] != role::inlined && of[k] != role::source) stored[k] = 1;
+      if (of[k] == role::call)
         for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
     }
     for (int round = 0; round < 12 && !arrange(); ++round) {}
     for (std::size_t k = 0; k < own; ++k)
       if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
-    facts const f{g, what, stored, opaque, group};
+    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
     unfolding u(f, -1, false);
     if (samples) u.asked = &p.asked;
     for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -101,10 +103,11 @@ private:
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
-    facts const f{g, what, stored, opaque, group};
+    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
     exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
-    for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
-      if (!stored[k]) continue;
+    char const* const marks = stored.data();
+    for (int k = 0; k < g.regions[0].node_count; ++k) {
+      if (!marks[k]) continue;
       if (opaque[k]) {
         int after = -1;
         for (int e = 0; e < g.nodes[k].count; ++e) {

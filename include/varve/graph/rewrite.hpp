@@ -9,13 +9,18 @@ struct rewriter {
   graph const& from;
   graph to{};
   list<int> now{};
+  int* numbers = nullptr; // plain pointers: each call saved is saved a thousand times in the compiler
+  int const* edges = nullptr;
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    numbers = now.data(), edges = g.edges.data();
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
     to.names = g.names;
   }
+  rewriter(rewriter const&) = delete;
+  rewriter& operator=(rewriter const&) = delete;
   /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now.data()[from.edges.data()[n.first + k]]; }
+  constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
   /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
   constexpr int append(node const& n, int const* in) {
     to.nodes.push_back(n);
@@ -28,9 +33,9 @@ struct rewriter {
   constexpr int copy(node const& n) {
     to.nodes.push_back(n);
     node& mine = to.nodes.back();
-    int const *const edges = from.edges.data() + mine.first, *const numbers = now.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    int const* const in = edges + mine.first;
     mine.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[edges[k]]);
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[in[k]]);
     if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
@@ -40,7 +45,6 @@ struct rewriter {
     for (region r : from.regions) {
       int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
       start();
-      int* const numbers = now.data();
       for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
       for (int k = 0; k < r.result_count; ++k)
         to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);

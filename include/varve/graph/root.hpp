@@ -22,28 +22,32 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  instance const* const all = u.all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  node const* const nodes = u.f.g.nodes.data();
+  known const* const what_of = u.f.what;
+  int const* const args = u.args.data();
   auto resolved = [&](int i) {
-    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
+    while (all[i].as == instance::form::alias) i = args[all[i].args];
     return i;
   };
-  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
-  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
+  auto type = [&](int i) { return nodes[all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return what_of[i.node] == known::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
   auto needs = [&](int k) {
     int const i = resolved(k);
-    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
+    if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
   };
   for (std::size_t k = 0; k < u.all.size(); ++k) {
-    instance const& i = u.all[k];
+    instance const& i = all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = type(static_cast<int>(k));
+    node const& nd = nodes[i.node];
+    dtype const t = nd.out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
-    known const what = u.f.what[i.node];
-    op_handle const* const op = u.f.g.nodes[i.node].op;
-    exact = exact && (i.as != instance::form::value || op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
+    known const what = what_of[i.node];
+    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
     small = small && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
     if (i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
-    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
+    for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
   }
   for (root const& r : roots) {
     needs(r.a);

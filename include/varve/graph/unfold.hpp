@@ -37,13 +37,13 @@ constexpr dims squeeze(dims const& s) {
   return r;
 }
 
-/// What unfolding asks of the planner: nodes whose values are found in memory.
+/// What unfolding asks of the planner: nodes whose values are found in memory. Plain pointers, here and below: each call saved is saved a thousand times in the compiler.
 struct facts {
   graph const& g;
-  list<known> const& what;
-  list<char> const& stored;     // the node has a buffer
-  list<char> const& opaque;     // the node is never computed in a loop
-  list<int> const& group;       // of a stored node
+  known const* what;
+  char const* stored; // the node has a buffer
+  char const* opaque; // the node is never computed in a loop
+  int const* group;   // of a stored node
 };
 
 struct unfolding {
@@ -62,21 +62,25 @@ struct unfolding {
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {}
+  node const* nodes = nullptr; // and where these lists lie, which never grow
+  int* heads = nullptr;
+  std::uint64_t *bits = nullptr, *words = nullptr;
+
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
+    nodes = f.g.nodes.data(), heads = head.data(), bits = near.data(), words = far.data();
+  }
+  unfolding(unfolding const&) = delete;
+  unfolding& operator=(unfolding const&) = delete;
 
   constexpr void clear() {
-    int* const heads = head.data();
-    std::uint64_t *const bits = near.data(), *const words = far.data();
     for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
   /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and not what the graph has.
   constexpr int below(int n) const {
-    std::uint64_t const* const bits = near.data();
     int k = n / 64;
     if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1)) return k * 64 + 63 - __builtin_clzll(here);
-    std::uint64_t const* const words = far.data();
     int w = k / 64;
     std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
     while (!some && w > 0) some = words[--w];
@@ -85,11 +89,9 @@ struct unfolding {
     return k * 64 + 63 - __builtin_clzll(bits[k]);
   }
   constexpr int above(int n) const {
-    std::uint64_t const* const bits = near.data();
     if (++n > highest) return n;
     int k = n / 64;
     if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
-    std::uint64_t const* const words = far.data();
     int const last = highest / 4096;
     int w = k / 64;
     std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
@@ -98,26 +100,28 @@ struct unfolding {
     k = w * 64 + __builtin_ctzll(some);
     return k * 64 + __builtin_ctzll(bits[k]);
   }
-  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+  constexpr dims const& sizes(int n) const { return nodes[n].out.sizes; }
 
   /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
   constexpr int demand(int n, axis_index const* m) {
-    dims const& s = f.g.nodes.data()[n].out.sizes;
+    dims const& s = nodes[n].out.sizes;
     axis_index mine[max_rank];
     for (int k = 0; k < s.n; ++k)
       if (s.v[k] != 1) mine[k] = m[k];
       else mine[k] = {-1, 0, 0};
-    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
-    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
+    int const first = heads[n];
+    instance const* const known_ones = first >= 0 ? all.data() : nullptr;
+    for (int i = first; i >= 0; i = known_ones[i].next) {
       axis_index const* const at = maps.data() + known_ones[i].map;
       bool same = true;
       for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
       if (same) return i;
     }
     int const id = static_cast<int>(all.size());
-    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), first, 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id, near.data()[n / 64] |= std::uint64_t{1} << n % 64, far.data()[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
+    if (first < 0) bits[n / 64] |= std::uint64_t{1} << n % 64, words[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
+    heads[n] = id;
     if (n > highest) highest = n;
     return id;
   }
@@ -139,16 +143,14 @@ struct unfolding {
     return true;
   }
   constexpr bool is_leaf(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    if (is_given(f.what[k]) || f.opaque[k]) return true;
-    return f.stored[k] && (explore ? n != self : f.group[k] != group);
+    if (is_given(f.what[n]) || f.opaque[n]) return true;
+    return f.stored[n] && (explore ? n != self : f.group[n] != group);
   }
 
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
-    int const* const heads = head.data();
     for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
-      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
+      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i, n);
   }
 
 private:
@@ -157,7 +159,7 @@ private:
     args.push_back(a);
     ++all.data()[i].count;
   }
-  constexpr void expand(int i);
+  constexpr void expand(int i, int n); // an instance of node `n`
   /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
   constexpr int inside(axis_index const& x, index_t from, index_t to) {
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
@@ -173,29 +175,29 @@ private:
   }
 };
 
-constexpr void unfolding::expand(int i) {
-  int const n = all.data()[i].node;
-  node const& nd = f.g.nodes.data()[n];
+constexpr void unfolding::expand(int i, int n) {
+  instance& me = all.data()[i];
+  me.args = static_cast<int>(args.size());
+  if (is_leaf(n)) {
+    me.as = instance::form::load;
+    return;
+  }
+  known const what = f.what[n];
+  if (what == known::constant || what == known::count || what == known::arange) return;
+  node const& nd = nodes[n];
   int const* const in = f.g.edges.data() + nd.first;
-  auto input = [&](int k) { return in[k]; };
   axis_index m[max_rank], o[max_rank];
-  axis_index const* const mine = maps.data() + all.data()[i].map;
-  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
+  axis_index const* const mine = maps.data() + me.map;
   int const rank = nd.out.sizes.n;
-  all.data()[i].args = static_cast<int>(args.size());
-  auto form = [&](instance::form x) { all.data()[i].as = x; };
-  if (is_leaf(n)) return form(instance::form::load);
-  known const what = f.what[static_cast<std::size_t>(n)];
+  for (int k = 0; k < rank; ++k) m[k] = mine[k];
+  auto form = [&](instance::form x) { all.data()[i].as = x; }; // which may have moved
   switch (what) {
-  case known::constant:
-  case known::count:
-  case known::arange: return;
   case known::permute:
     for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
-    operand(i, input(0), o);
+    operand(i, in[0], o);
     return form(instance::form::alias);
   case known::reshape: {
-    dims const& s = sizes(input(0));
+    dims const& s = sizes(in[0]);
     if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
     int at = 0;
     for (int k = 0; k < s.n; ++k) {
@@ -203,7 +205,7 @@ constexpr void unfolding::expand(int i) {
       while (nd.out.sizes.v[at] == 1) ++at;
       o[k] = m[at++];
     }
-    operand(i, input(0), o);
+    operand(i, in[0], o);
     return form(instance::form::alias);
   }
   case known::slice: {
@@ -211,29 +213,29 @@ constexpr void unfolding::expand(int i) {
     for (int k = 0; k < rank; ++k) o[k] = m[k];
     o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
     o[a[0]].coef *= a[3];
-    operand(i, input(0), o);
+    operand(i, in[0], o);
     return form(instance::form::alias);
   }
   case known::slice_backward: {
     dims const& a = nd.at[1];
-    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-    if (in == 0) return form(instance::form::zero);
-    if (in < 0) return;
+    int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+    if (within == 0) return form(instance::form::zero);
+    if (within < 0) return;
     m[a[0]].offset -= a[1];
-    operand(i, input(0), m);
+    operand(i, in[0], m);
     return form(instance::form::alias);
   }
   case known::cat: {
     int const axis = static_cast<int>(nd.at[0][0]);
     index_t at = 0;
     for (int k = 0; k < nd.count; ++k) {
-      index_t const size = sizes(input(k))[axis];
+      index_t const size = sizes(in[k])[axis];
       int const within = explore ? 1 : inside(m[axis], at, at + size);
       if (within < 0) return;
       if (within) {
         for (int q = 0; q < rank; ++q) o[q] = m[q];
         o[axis].offset -= at;
-        operand(i, input(k), o);
+        operand(i, in[k], o);
         if (!explore) return form(instance::form::alias);
       }
       at += size;
@@ -243,7 +245,7 @@ constexpr void unfolding::expand(int i) {
   case known::sum:
   case known::amax:
   case known::amin: { // few elements: unrolled
-    dims const& s = sizes(input(0));
+    dims const& s = sizes(in[0]);
     bool const keep = nd.at[1][0] != 0;
     dims count;
     int at = 0;
@@ -263,34 +265,34 @@ constexpr void unfolding::expand(int i) {
         o[axes[k]] = {-1, r % count[k], 0};
         r /= count[k];
       }
-      operand(i, input(0), o);
+      operand(i, in[0], o);
     }
     return;
   }
   case known::mm: { // short inner dimension: unrolled
     bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    dims const& s = sizes(input(0));
+    dims const& s = sizes(in[0]);
     index_t const inner = s[s.n - (ta ? 2 : 1)];
     axis_index const row = m[rank - 2], col = m[rank - 1];
     for (index_t e = 0; e < inner; ++e) {
       axis_index const c{-1, e, 0};
       m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-      operand(i, input(0), m);
+      operand(i, in[0], m);
       m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-      operand(i, input(1), m);
+      operand(i, in[1], m);
     }
     return;
   }
   case known::one_hot: // compares the operand with the last index
-    operand(i, input(0), m);
+    operand(i, in[0], m);
     return;
   default: break;
   }
   for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
-    dims const& s = sizes(input(k));
+    dims const& s = sizes(in[k]);
     int const shift = rank - s.n;
     for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
-    operand(i, input(k), o);
+    operand(i, in[k], o);
   }
   if (what == known::expand) form(instance::form::alias);
 }
