@@ -855,7 +855,7 @@ struct bound {
   constexpr auto operator()(X const&... x) const;
   /// The attributes as data.
   constexpr attributes boxed() const {
-    if constexpr (facts == 0) return {};
+    if constexpr (facts == 0) return no_attributes;
     else if constexpr (facts == 1) return attributes(to_dims(a));
     else if constexpr (facts == 2) return attributes(to_dims(a), to_dims(b));
     else return attributes(to_dims(a), to_dims(b), to_dims(c));
@@ -13293,12 +13293,13 @@ public:
   constexpr void push_back(T const& x) {
     if (size_ == room_) {
       T const copy = x; // may lie in this list
-      reserve(room_ ? 2 * room_ : 16);
+      reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
       put(copy);
     } else if constexpr (plain) {
       data_[size_++] = x; // not by `put`: each call saved is saved a thousand times in the compiler
     } else {
-      put(x);
+      std::construct_at(data_ + size_, x);
+      ++size_;
     }
   }
   constexpr void pop_back() {
@@ -13311,6 +13312,11 @@ public:
   }
   constexpr void assign(std::size_t n, T const& x) {
     clear();
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      if (!room_ && n && x == T()) { // zeroed memory costs clang nothing
+        data_ = new T[n]{}, size_ = room_ = n;
+        return;
+      }
     reserve(n);
     if constexpr (plain)
       while (size_ < n) data_[size_++] = x;
@@ -13325,7 +13331,7 @@ public:
   constexpr void reserve(std::size_t n) {
     if (n <= room_) return;
     T* p = nullptr;
-    if constexpr (plain) p = new T[n]{};
+    if constexpr (plain) p = new T[n]; // g++ takes its time over each element of `new T[n]{}`
     else p = std::allocator<T>().allocate(n);
     for (std::size_t k = 0; k < size_; ++k) {
       if constexpr (plain) p[k] = data_[k];
@@ -13337,7 +13343,7 @@ public:
   }
 
 private:
-  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // zeroed memory costs nothing
+  static constexpr bool plain = std::is_trivially_default_constructible_v<T>; // and need not be constructed
   T* data_ = nullptr;
   std::size_t size_ = 0, room_ = 0;
 
@@ -13826,11 +13832,7 @@ public:
     return static_cast<int>(nodes_.size()) - 1;
   }
   constexpr int constant(dtype type, double v) {
-    node n;
-    n.op = &constant_handle;
-    n.out = {type, {}};
-    n.value = v;
-    nodes_.push_back(n);
+    nodes_.push_back({&constant_handle, no_attributes, {type, {}}, 0, 0, v});
     return static_cast<int>(nodes_.size()) - 1;
   }
   /// A constant of rank > 0 with these elements.
@@ -13845,15 +13847,8 @@ public:
     return static_cast<int>(nodes_.size()) - 1;
   }
   constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
-    node n;
-    n.op = op;
-    n.at = at;
-    n.out = out;
-    n.out.number = false;
-    n.first = static_cast<int>(edges_.size());
-    n.count = count;
+    nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
     for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
-    nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
   /// The number here of a node of an outer function: an extra input, made once.
@@ -14419,13 +14414,18 @@ struct rewriter {
   graph const& from;
   graph to{};
   list<int> now{};
+  int* numbers = nullptr; // plain pointers: each call saved is saved a thousand times in the compiler
+  int const* edges = nullptr;
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
+    numbers = now.data(), edges = g.edges.data();
     to.nodes.reserve(g.nodes.size()), to.edges.reserve(g.edges.size()), to.results.reserve(g.results.size()), to.regions.reserve(g.regions.size());
     to.names = g.names;
   }
+  rewriter(rewriter const&) = delete;
+  rewriter& operator=(rewriter const&) = delete;
   /// Number of the `k`-th operand of an old node in the new graph.
-  constexpr int operand(node const& n, int k) const { return now.data()[from.edges.data()[n.first + k]]; }
+  constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
   /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
   constexpr int append(node const& n, int const* in) {
     to.nodes.push_back(n);
@@ -14438,9 +14438,9 @@ struct rewriter {
   constexpr int copy(node const& n) {
     to.nodes.push_back(n);
     node& mine = to.nodes.back();
-    int const *const edges = from.edges.data() + mine.first, *const numbers = now.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    int const* const in = edges + mine.first;
     mine.first = static_cast<int>(to.edges.size());
-    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[edges[k]]);
+    for (int k = 0; k < mine.count; ++k) to.edges.push_back(numbers[in[k]]);
     if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
@@ -14450,7 +14450,6 @@ struct rewriter {
     for (region r : from.regions) {
       int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
       start();
-      int* const numbers = now.data();
       for (int n = r.node_first; n < r.node_first + r.node_count; ++n) numbers[n] = each(n);
       for (int k = 0; k < r.result_count; ++k)
         to.results.push_back(now[static_cast<std::size_t>(from.results[static_cast<std::size_t>(r.result_first + k)])]);
@@ -17705,14 +17704,17 @@ constexpr list<known> identify(graph const& g) {
     known what;
   };
   list<entry> seen;
-  list<known> all;
-  all.reserve(g.nodes.size());
-  for (node const& n : g.nodes) { // plain pointers: each call saved is saved a thousand times in the compiler
-    entry const *k = seen.data(), *const end = k + seen.size();
+  list<known> all(g.nodes.size(), known{});
+  known* to = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  entry const *begin = nullptr, *end = nullptr;
+  for (node const& n : g.nodes) {
+    entry const* k = begin;
     while (k != end && k->op != n.op) ++k;
-    known const what = k != end ? k->what : identify(*n.op);
-    if (k == end) seen.push_back({n.op, what});
-    all.push_back(what == known::constant && n.out.sizes.n > 0 ? known::data : what);
+    if (k == end) {
+      seen.push_back({n.op, identify(*n.op)});
+      begin = seen.data(), end = begin + seen.size(), k = end - 1;
+    }
+    *to++ = k->what == known::constant && n.out.sizes.n > 0 ? known::data : k->what;
   }
   return all;
 }
@@ -19171,13 +19173,13 @@ constexpr dims squeeze(dims const& s) {
   return r;
 }
 
-/// What unfolding asks of the planner: nodes whose values are found in memory.
+/// What unfolding asks of the planner: nodes whose values are found in memory. Plain pointers, here and below: each call saved is saved a thousand times in the compiler.
 struct facts {
   graph const& g;
-  list<known> const& what;
-  list<char> const& stored;     // the node has a buffer
-  list<char> const& opaque;     // the node is never computed in a loop
-  list<int> const& group;       // of a stored node
+  known const* what;
+  char const* stored; // the node has a buffer
+  char const* opaque; // the node is never computed in a loop
+  int const* group;   // of a stored node
 };
 
 struct unfolding {
@@ -19196,21 +19198,25 @@ struct unfolding {
   int cut_dim = -1; // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {}
+  node const* nodes = nullptr; // and where these lists lie, which never grow
+  int* heads = nullptr;
+  std::uint64_t *bits = nullptr, *words = nullptr;
+
+  constexpr explicit unfolding(facts const& facts_, int group_, bool explore_) : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1), near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
+    nodes = f.g.nodes.data(), heads = head.data(), bits = near.data(), words = far.data();
+  }
+  unfolding(unfolding const&) = delete;
+  unfolding& operator=(unfolding const&) = delete;
 
   constexpr void clear() {
-    int* const heads = head.data();
-    std::uint64_t *const bits = near.data(), *const words = far.data();
     for (instance const& i : all) heads[i.node] = -1, bits[i.node / 64] = 0, words[i.node / 4096] = 0;
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
   /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and not what the graph has.
   constexpr int below(int n) const {
-    std::uint64_t const* const bits = near.data();
     int k = n / 64;
     if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1)) return k * 64 + 63 - __builtin_clzll(here);
-    std::uint64_t const* const words = far.data();
     int w = k / 64;
     std::uint64_t some = words[w] & ((std::uint64_t{1} << k % 64) - 1);
     while (!some && w > 0) some = words[--w];
@@ -19219,11 +19225,9 @@ struct unfolding {
     return k * 64 + 63 - __builtin_clzll(bits[k]);
   }
   constexpr int above(int n) const {
-    std::uint64_t const* const bits = near.data();
     if (++n > highest) return n;
     int k = n / 64;
     if (std::uint64_t const here = bits[k] >> n % 64) return n + __builtin_ctzll(here);
-    std::uint64_t const* const words = far.data();
     int const last = highest / 4096;
     int w = k / 64;
     std::uint64_t some = k % 64 == 63 ? 0 : words[w] >> (k % 64 + 1) << (k % 64 + 1);
@@ -19232,26 +19236,28 @@ struct unfolding {
     k = w * 64 + __builtin_ctzll(some);
     return k * 64 + __builtin_ctzll(bits[k]);
   }
-  constexpr dims const& sizes(int n) const { return f.g.nodes[static_cast<std::size_t>(n)].out.sizes; }
+  constexpr dims const& sizes(int n) const { return nodes[n].out.sizes; }
 
   /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
   constexpr int demand(int n, axis_index const* m) {
-    dims const& s = f.g.nodes.data()[n].out.sizes;
+    dims const& s = nodes[n].out.sizes;
     axis_index mine[max_rank];
     for (int k = 0; k < s.n; ++k)
       if (s.v[k] != 1) mine[k] = m[k];
       else mine[k] = {-1, 0, 0};
-    instance const* const known_ones = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
-    for (int i = head.data()[n]; i >= 0; i = known_ones[i].next) {
+    int const first = heads[n];
+    instance const* const known_ones = first >= 0 ? all.data() : nullptr;
+    for (int i = first; i >= 0; i = known_ones[i].next) {
       axis_index const* const at = maps.data() + known_ones[i].map;
       bool same = true;
       for (int k = 0; k < s.n && same; ++k) same = at[k].dim == mine[k].dim && at[k].offset == mine[k].offset && at[k].coef == mine[k].coef;
       if (same) return i;
     }
     int const id = static_cast<int>(all.size());
-    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), head.data()[n], 0, 0});
+    all.push_back({instance::form::value, n, static_cast<int>(maps.size()), first, 0, 0});
     for (int k = 0; k < s.n; ++k) maps.push_back(mine[k]);
-    head.data()[n] = id, near.data()[n / 64] |= std::uint64_t{1} << n % 64, far.data()[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
+    if (first < 0) bits[n / 64] |= std::uint64_t{1} << n % 64, words[n / 4096] |= std::uint64_t{1} << n / 64 % 64;
+    heads[n] = id;
     if (n > highest) highest = n;
     return id;
   }
@@ -19273,16 +19279,14 @@ struct unfolding {
     return true;
   }
   constexpr bool is_leaf(int n) const {
-    auto const k = static_cast<std::size_t>(n);
-    if (is_given(f.what[k]) || f.opaque[k]) return true;
-    return f.stored[k] && (explore ? n != self : f.group[k] != group);
+    if (is_given(f.what[n]) || f.opaque[n]) return true;
+    return f.stored[n] && (explore ? n != self : f.group[n] != group);
   }
 
   /// Resolves everything demanded so far down to loads and constants, in one sweep from high to low node numbers.
   constexpr void run() {
-    int const* const heads = head.data();
     for (int n = highest; n >= 0 && cut_dim < 0; n = below(n))
-      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i);
+      for (int i = heads[n]; i >= 0 && cut_dim < 0; i = all.data()[i].next) expand(i, n);
   }
 
 private:
@@ -19291,7 +19295,7 @@ private:
     args.push_back(a);
     ++all.data()[i].count;
   }
-  constexpr void expand(int i);
+  constexpr void expand(int i, int n); // an instance of node `n`
   /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
   constexpr int inside(axis_index const& x, index_t from, index_t to) {
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
@@ -19307,29 +19311,29 @@ private:
   }
 };
 
-constexpr void unfolding::expand(int i) {
-  int const n = all.data()[i].node;
-  node const& nd = f.g.nodes.data()[n];
+constexpr void unfolding::expand(int i, int n) {
+  instance& me = all.data()[i];
+  me.args = static_cast<int>(args.size());
+  if (is_leaf(n)) {
+    me.as = instance::form::load;
+    return;
+  }
+  known const what = f.what[n];
+  if (what == known::constant || what == known::count || what == known::arange) return;
+  node const& nd = nodes[n];
   int const* const in = f.g.edges.data() + nd.first;
-  auto input = [&](int k) { return in[k]; };
   axis_index m[max_rank], o[max_rank];
-  axis_index const* const mine = maps.data() + all.data()[i].map;
-  for (int k = 0; k < nd.out.sizes.n; ++k) m[k] = mine[k];
+  axis_index const* const mine = maps.data() + me.map;
   int const rank = nd.out.sizes.n;
-  all.data()[i].args = static_cast<int>(args.size());
-  auto form = [&](instance::form x) { all.data()[i].as = x; };
-  if (is_leaf(n)) return form(instance::form::load);
-  known const what = f.what[static_cast<std::size_t>(n)];
+  for (int k = 0; k < rank; ++k) m[k] = mine[k];
+  auto form = [&](instance::form x) { all.data()[i].as = x; }; // which may have moved
   switch (what) {
-  case known::constant:
-  case known::count:
-  case known::arange: return;
   case known::permute:
     for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
-    operand(i, input(0), o);
+    operand(i, in[0], o);
     return form(instance::form::alias);
   case known::reshape: {
-    dims const& s = sizes(input(0));
+    dims const& s = sizes(in[0]);
     if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
     int at = 0;
     for (int k = 0; k < s.n; ++k) {
@@ -19337,7 +19341,7 @@ constexpr void unfolding::expand(int i) {
       while (nd.out.sizes.v[at] == 1) ++at;
       o[k] = m[at++];
     }
-    operand(i, input(0), o);
+    operand(i, in[0], o);
     return form(instance::form::alias);
   }
   case known::slice: {
@@ -19345,29 +19349,29 @@ constexpr void unfolding::expand(int i) {
     for (int k = 0; k < rank; ++k) o[k] = m[k];
     o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
     o[a[0]].coef *= a[3];
-    operand(i, input(0), o);
+    operand(i, in[0], o);
     return form(instance::form::alias);
   }
   case known::slice_backward: {
     dims const& a = nd.at[1];
-    int const in = explore ? 1 : inside(m[a[0]], a[1], a[2]);
-    if (in == 0) return form(instance::form::zero);
-    if (in < 0) return;
+    int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
+    if (within == 0) return form(instance::form::zero);
+    if (within < 0) return;
     m[a[0]].offset -= a[1];
-    operand(i, input(0), m);
+    operand(i, in[0], m);
     return form(instance::form::alias);
   }
   case known::cat: {
     int const axis = static_cast<int>(nd.at[0][0]);
     index_t at = 0;
     for (int k = 0; k < nd.count; ++k) {
-      index_t const size = sizes(input(k))[axis];
+      index_t const size = sizes(in[k])[axis];
       int const within = explore ? 1 : inside(m[axis], at, at + size);
       if (within < 0) return;
       if (within) {
         for (int q = 0; q < rank; ++q) o[q] = m[q];
         o[axis].offset -= at;
-        operand(i, input(k), o);
+        operand(i, in[k], o);
         if (!explore) return form(instance::form::alias);
       }
       at += size;
@@ -19377,7 +19381,7 @@ constexpr void unfolding::expand(int i) {
   case known::sum:
   case known::amax:
   case known::amin: { // few elements: unrolled
-    dims const& s = sizes(input(0));
+    dims const& s = sizes(in[0]);
     bool const keep = nd.at[1][0] != 0;
     dims count;
     int at = 0;
@@ -19397,34 +19401,34 @@ constexpr void unfolding::expand(int i) {
         o[axes[k]] = {-1, r % count[k], 0};
         r /= count[k];
       }
-      operand(i, input(0), o);
+      operand(i, in[0], o);
     }
     return;
   }
   case known::mm: { // short inner dimension: unrolled
     bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
-    dims const& s = sizes(input(0));
+    dims const& s = sizes(in[0]);
     index_t const inner = s[s.n - (ta ? 2 : 1)];
     axis_index const row = m[rank - 2], col = m[rank - 1];
     for (index_t e = 0; e < inner; ++e) {
       axis_index const c{-1, e, 0};
       m[rank - 2] = ta ? c : row, m[rank - 1] = ta ? row : c;
-      operand(i, input(0), m);
+      operand(i, in[0], m);
       m[rank - 2] = tb ? col : c, m[rank - 1] = tb ? c : col;
-      operand(i, input(1), m);
+      operand(i, in[1], m);
     }
     return;
   }
   case known::one_hot: // compares the operand with the last index
-    operand(i, input(0), m);
+    operand(i, in[0], m);
     return;
   default: break;
   }
   for (int k = 0; k < nd.count; ++k) { // pointwise, convert and expand: broadcasting
-    dims const& s = sizes(input(k));
+    dims const& s = sizes(in[k]);
     int const shift = rank - s.n;
     for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
-    operand(i, input(k), o);
+    operand(i, in[k], o);
   }
   if (what == known::expand) form(instance::form::alias);
 }
@@ -19455,8 +19459,10 @@ struct role_table {
 
   constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
-    of.reserve(n), weight.reserve(n), dense.reserve(n), heavy.reserve(n);
-    for (std::size_t k = 0; k < n; ++k) classify(g.nodes[k], what[k]);
+    of.assign(n, role{}), weight.assign(n, 0), dense.assign(n, 0), heavy.assign(n, 0);
+    columns const to{g.nodes.data(), g.edges.data(), of.data(), weight.data(), dense.data(), heavy.data()};
+    known const* const kinds = what.data();
+    for (std::size_t k = 0; k < n; ++k) classify(to, static_cast<int>(k), kinds[k]);
   }
   constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
   constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
@@ -19506,7 +19512,15 @@ private:
     dims const& a = sizes(input(nd, 0));
     return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
   }
-  constexpr void classify(node const& nd, known k) {
+  struct columns { // plain pointers: each call saved is saved a thousand times in the compiler
+    node const* nodes;
+    int const* edges;
+    role* of;
+    index_t *weight, *dense;
+    char* heavy;
+  };
+  constexpr void classify(columns const& to, int n, known k) const {
+    node const& nd = to.nodes[n];
     role r = role::inlined;
     index_t w = own(k), d = w, times = 1;
     bool much = w > 1;
@@ -19519,8 +19533,7 @@ private:
     case known::amax:
     case known::amin: {
       index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
-      auto const a = static_cast<std::size_t>(input(nd, 0));
-      if (reduced <= few && dense[a] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
+      if (reduced <= few && to.dense[to.edges[nd.first]] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
       else r = role::reduction;
       break;
     }
@@ -19546,16 +19559,14 @@ private:
     }
     if (r == role::inlined)
       for (int e = 0; e < nd.count; ++e) {
-        auto const o = static_cast<std::size_t>(input(nd, e));
-        if (of[o] != role::inlined) continue;
-        w += weight[o] * times;
-        if (numel(g.nodes[o].out.sizes) >= size && (size > 1 || times > 1)) d += dense[o] * times, much = much || heavy[o];
+        int const o = to.edges[nd.first + e];
+        if (to.of[o] != role::inlined) continue;
+        w += to.weight[o] * times;
+        if ((size > 1 || times > 1) && numel(to.nodes[o].out.sizes) >= size) d += to.dense[o] * times, much = much || to.heavy[o];
       }
     else w = d = 0;
-    of.push_back(r);
-    weight.push_back(w < 100000 ? w : 100000);
-    dense.push_back(d < 100000 ? d : 100000);
-    heavy.push_back(much);
+    to.of[n] = r, to.heavy[n] = much;
+    to.weight[n] = w < 100000 ? w : 100000, to.dense[n] = d < 100000 ? d : 100000;
   }
 };
 
@@ -19581,28 +19592,32 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  instance const* const all = u.all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  node const* const nodes = u.f.g.nodes.data();
+  known const* const what_of = u.f.what;
+  int const* const args = u.args.data();
   auto resolved = [&](int i) {
-    while (u.all[i].as == instance::form::alias) i = u.args[u.all[i].args];
+    while (all[i].as == instance::form::alias) i = args[all[i].args];
     return i;
   };
-  auto type = [&](int i) { return u.f.g.nodes[u.all[i].node].out.type; };
-  auto is_one_hot = [&](instance const& i) { return i.as == instance::form::value && u.f.what[i.node] == known::one_hot && u.sizes(i.node)[u.sizes(i.node).n - 1] < (1 << 24); };
+  auto type = [&](int i) { return nodes[all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return what_of[i.node] == known::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
   auto needs = [&](int k) {
     int const i = resolved(k);
-    if (is_integer(type(i)) && !is_one_hot(u.all[i])) integers = true;
+    if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
   };
   for (std::size_t k = 0; k < u.all.size(); ++k) {
-    instance const& i = u.all[k];
+    instance const& i = all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
-    dtype const t = type(static_cast<int>(k));
+    node const& nd = nodes[i.node];
+    dtype const t = nd.out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
-    known const what = u.f.what[i.node];
-    op_handle const* const op = u.f.g.nodes[i.node].op;
-    exact = exact && (i.as != instance::form::value || op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
+    known const what = what_of[i.node];
+    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
     small = small && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
     if (i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
-    for (int e = 0; e < i.count; ++e) needs(u.args[i.args + e]);
+    for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
   }
   for (root const& r : roots) {
     needs(r.a);
@@ -19737,7 +19752,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   axis_index const* const maps = u.maps.data();
   int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
   node const* const nodes = g.nodes.data();
-  known const* const what_of = u.f.what.data();
+  known const* const what_of = u.f.what;
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
   b.type = detail::lanes_for(u, roots);
@@ -19797,7 +19812,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     }
   }
   for (access& a : acc)
-    for (int d = b.rank; d < max_rank; ++d) a.stride[d] = 0;
+    for (int d = b.rank; d < rank; ++d) a.stride[d] = 0;
 
   // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
   index_t volume = 1;
@@ -19878,6 +19893,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (r.product) rounded[resolved[r.b]] = 1;
   }
   list<step> fixed, varying;
+  fixed.reserve(static_cast<std::size_t>(count)), varying.reserve(static_cast<std::size_t>(count));
   int const access_base = static_cast<int>(p.accesses.size());
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
   // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
@@ -19985,6 +20001,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     vanish(summand(r));
     if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
   }
+  if (std::size_t const more = fixed.size() + varying.size(); more > p.steps.size()) p.steps.reserve(p.steps.size() + more); // else it doubles
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
   b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
@@ -20137,25 +20154,27 @@ class planner {
 public:
   constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
     std::size_t const n = g.nodes.size();
-    stored.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1);
-    for (std::size_t k = 0; k < n; ++k) opaque.push_back(roles.of[k] == role::call);
-    uses.assign(n, 0);
-    for (int e : g.edges) ++uses[e];
+    stored.assign(n, 0), opaque.assign(n, 0), group.assign(n, -1), buffer_of.assign(n, -1), uses.assign(n, 0);
+    char* calls = opaque.data();
+    for (role r : roles.of) *calls++ = r == role::call;
+    int* const used = uses.data();
+    for (int e : g.edges) ++used[e];
     for (int r : g.results) ++uses[r];
   }
   /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
   constexpr program run(bool samples) {
     results();
     auto const own = static_cast<std::size_t>(g.regions[0].node_count);
+    role const* const of = roles.of.data();
     for (std::size_t k = 0; k < own; ++k) {
-      if (roles.of[k] != role::inlined && roles.of[k] != role::source) stored[k] = 1;
-      if (roles.of[k] == role::call)
+      if (of[k] != role::inlined && of[k] != role::source) stored[k] = 1;
+      if (of[k] == role::call)
         for (int e = 0; e < g.nodes[k].count; ++e) store(base(input(g.nodes[k], e)));
     }
     for (int round = 0; round < 12 && !arrange(); ++round) {}
     for (std::size_t k = 0; k < own; ++k)
       if (stored[k] && buffer_of[k] < 0) buffer_of[k] = new_buffer(g.nodes[k], place::arena, 0);
-    facts const f{g, what, stored, opaque, group};
+    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
     unfolding u(f, -1, false);
     if (samples) u.asked = &p.asked;
     for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -20225,10 +20244,11 @@ private:
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
-    facts const f{g, what, stored, opaque, group};
+    facts const f{g, what.data(), stored.data(), opaque.data(), group.data()};
     exploration e{unfolding(f, -1, true), list<int>(g.nodes.size(), -1), list<index_t>(g.nodes.size(), 0)};
-    for (std::size_t k = 0; k < g.nodes.size() && static_cast<int>(k) < g.regions[0].node_count; ++k) {
-      if (!stored[k]) continue;
+    char const* const marks = stored.data();
+    for (int k = 0; k < g.regions[0].node_count; ++k) {
+      if (!marks[k]) continue;
       if (opaque[k]) {
         int after = -1;
         for (int e = 0; e < g.nodes[k].count; ++e) {
@@ -21009,6 +21029,267 @@ private:
 
 } // namespace varve::loop
 
+// ---- varve/graph/sized_program.hpp
+/// @file
+/// Programs whose sizes are known when they run: made of two plans for sample sizes.
+namespace varve::loop {
+
+/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
+enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
+
+/// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
+struct size_guard {
+  index_t size, unless;
+  friend constexpr bool operator==(size_guard const& a, size_guard const& b) { return a.size == b.size && a.unless == b.unless; }
+};
+
+namespace detail {
+constexpr bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+/// Turns the numbers of `p` that differ from those of `q` into expressions.
+struct program_reader {
+  program& p;
+  program const& q;
+  size_reader& sizes;
+  sized_problem problem = sized_problem::none;
+
+  constexpr void expect(bool same, sized_problem otherwise) {
+    if (!same && problem == sized_problem::none) problem = otherwise;
+  }
+  constexpr bool run() {
+    program_sizes const a = program_sizes::of(p), b = program_sizes::of(q);
+    expect(a.holds(b) && b.holds(a) && p.asked.size() == q.asked.size(), sized_problem::structure);
+    if (problem != sized_problem::none) return false;
+    for (std::size_t k = 0; k < p.constants.size(); ++k) expect(same_bits(p.constants[k], q.constants[k]), sized_problem::value);
+    for (std::size_t k = 0; k < p.steps.size(); ++k) {
+      expect(p.steps[k].kind == q.steps[k].kind && p.steps[k].op == q.steps[k].op && p.steps[k].slot == q.steps[k].slot, sized_problem::structure);
+      expect(same_bits(p.steps[k].value, q.steps[k].value), sized_problem::value);
+    }
+    for (std::size_t k = 0; k < p.slots.size(); ++k) expect(p.slots[k] == q.slots[k], sized_problem::structure);
+    for (std::size_t k = 0; k < p.stages.size(); ++k) {
+      expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number && p.stages[k].out == q.stages[k].out, sized_problem::structure);
+      expect(same_bits(p.stages[k].value, q.stages[k].value), sized_problem::value);
+    }
+    for (std::size_t k = 0; k < p.bodies.size(); ++k) {
+      body& x = p.bodies[k];
+      body const& y = q.bodies[k];
+      expect(x.type == y.type && x.rank == y.rank && x.vector == y.vector && x.unroll == y.unroll && x.paired == y.paired, sized_problem::structure);
+      for (int l = 0; l < x.rank && l < y.rank; ++l) x.extent[l] = sizes.read(x.extent[l], y.extent[l]);
+    }
+    for (std::size_t k = 0; k < p.accesses.size(); ++k) {
+      access& x = p.accesses[k];
+      expect(x.buffer == q.accesses[k].buffer, sized_problem::structure);
+      x.offset = sizes.read(x.offset, q.accesses[k].offset);
+      for (int l = 0; l < max_rank; ++l) x.stride[l] = sizes.read(x.stride[l], q.accesses[k].stride[l]);
+    }
+    for (std::size_t k = 0; k < p.buffers.size(); ++k) p.buffers[k].elements = sizes.read(p.buffers[k].elements, q.buffers[k].elements);
+    for (std::size_t k = 0; k < p.results.size(); ++k) sizes.read(p.results[k].sizes, q.results[k].sizes);
+    for (std::size_t k = 0; k < p.calls.size(); ++k) {
+      call_info& x = p.calls[k];
+      for (int e = 0; e < 3; ++e) sizes.read(x.in[e].sizes, q.calls[k].in[e].sizes);
+      sizes.read(x.out.sizes, q.calls[k].out.sizes);
+      for (int e = 0; e < x.at.count; ++e) sizes.read(x.at.fact[e], q.calls[k].at.fact[e]);
+    }
+    expect(!sizes.failed, sized_problem::size);
+    return problem == sized_problem::none;
+  }
+};
+
+/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
+constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
+  auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
+    if (x == y) return;
+    size_guard const g{sizes.read(x, y), unless};
+    for (size_guard const& o : guards)
+      if (o == g) return;
+    guards.push_back(g);
+  };
+  for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
+  list<known> const what = identify(a);
+  auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
+  auto plain = [&](index_t s) {
+    return is_run_time(s) && counts(sizes.terms[term_of(s)]) && (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
+  };
+  for (std::size_t k = 0; k < a.nodes.size(); ++k) {
+    node const &n = a.nodes[k], &m = b.nodes[k];
+    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
+      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
+    auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
+    bool const back = what[k] == known::slice_backward;
+    if (what[k] == known::slice || back) {
+      dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
+      int const axis = static_cast<int>(s[0]);
+      at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
+      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
+    } else if (what[k] == known::scan) {
+      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
+    } else if (what[k] == known::convolution) { // has places, and a field
+      for (int d = 2; d < n.out.sizes.n; ++d) at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
+    } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
+      for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
+    }
+  }
+}
+
+/// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the others are placed anew. The number of pieces.
+constexpr int place_in_scratch(program& p) {
+  list<life> const lives = lifetimes(p);
+  int pieces = 0;
+  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
+    buffer& b = p.buffers[k];
+    if (b.where != place::arena || !is_run_time(b.elements)) continue;
+    int best = pieces;
+    for (bool const alike : {false, true}) // rather one of the same size
+      for (int piece = 0; piece < pieces; ++piece) {
+        bool free = true, same = false;
+        for (std::size_t o = 0; o < k; ++o) {
+          if (p.buffers[o].where != place::scratch || p.buffers[o].number != piece) continue;
+          free = free && (lives[o].to < lives[k].from || lives[k].to < lives[o].from);
+          same = same || (p.buffers[o].elements == b.elements && itemsize(p.buffers[o].type) == itemsize(b.type));
+        }
+        if (free && (same || !alike)) best = piece;
+      }
+    b.where = place::scratch, b.number = best;
+    if (best == pieces) ++pieces;
+  }
+  place_in_arena(p);
+  return pieces;
+}
+} // namespace detail
+
+/// A program with run-time sizes as a constant: the numbers of its arrays that are `is_run_time` stand for expressions.
+template <program_sizes S>
+struct sized_program : static_program<S> {
+  static constexpr std::size_t most = 256;
+  size_term terms[most]{};
+  size_guard guards[most]{};
+  int symbols = 0, term_count = 0, guard_count = 0, pieces = 0;
+  sized_problem problem = sized_problem::none;
+
+  constexpr sized_program(program const& p, size_reader const& sizes, list<size_guard> const& asked, int pieces_, sized_problem problem_)
+      : static_program<S>(p), symbols(sizes.symbols), term_count(static_cast<int>(sizes.terms.size())), guard_count(static_cast<int>(asked.size())), pieces(pieces_), problem(problem_) {
+    if (problem == sized_problem::none && (sizes.terms.size() > most || asked.size() > most)) problem = sized_problem::many;
+    if (problem != sized_problem::none) term_count = symbols, guard_count = 0, this->used = {};
+    for (int k = 0; k < term_count; ++k) terms[k] = sizes.terms[k];
+    for (int k = 0; k < guard_count; ++k) guards[k] = asked[k];
+  }
+};
+
+/// Is `P` a program with run-time sizes?
+template <class P>
+concept sized = requires { P::value.pieces; };
+
+/// The value of number `X` of a plan: itself, or what its expression came to for this call.
+template <index_t X>
+VARVE_INLINE constexpr index_t number_of([[maybe_unused]] auto const& mem) {
+  if constexpr (is_run_time(X)) return mem.size[term_of(X)];
+  else return X;
+}
+
+/// The values of all expressions of `P`, for one call.
+template <class P>
+struct size_values {
+  index_t size[P::value.term_count + 1];
+
+  VARVE_INLINE explicit size_values(index_t const* symbols) { compute(symbols, std::make_integer_sequence<int, P::value.term_count>{}); }
+  index_t number(index_t x) const { return is_run_time(x) ? size[term_of(x)] : x; }
+  dims of(dims const& s) const {
+    dims r = s;
+    for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);
+    return r;
+  }
+  /// Bytes of scratch memory; `begin[k]` becomes the first of piece `k`.
+  VARVE_INLINE index_t lay_out(index_t* begin) const {
+    constexpr int pieces = P::value.pieces;
+    index_t bytes[pieces + 1]{};
+    take(bytes, std::make_integer_sequence<int, static_cast<int>(P::value.used.buffers)>{});
+    index_t total = 0;
+    for (int k = 0; k < pieces; ++k) begin[k] = total, total += (bytes[k] + 63) / 64 * 64;
+    return total;
+  }
+
+private:
+  template <int... K>
+  VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
+    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale) +
+               (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
+     ...);
+  }
+  template <int... K>
+  VARVE_INLINE void take(index_t* bytes, std::integer_sequence<int, K...>) const {
+    (take_one<K>(bytes), ...);
+  }
+  template <int K>
+  VARVE_INLINE void take_one(index_t* bytes) const {
+    constexpr buffer b = P::value.buffers[K];
+    if constexpr (b.where == place::scratch) {
+      index_t const mine = number_of<b.elements>(*this) * itemsize(b.type);
+      if (mine > bytes[b.number]) bytes[b.number] = mine;
+    }
+  }
+};
+
+} // namespace varve::loop
+
+// ---- varve/graph/address.hpp
+/// @file
+/// Where a program's buffers lie while it runs: every index and stride is a constant.
+/// `P` is a type with `static constexpr auto value`, a `static_program`.
+namespace varve::loop {
+
+/// Addresses of arguments, results and the arena while a program runs.
+template <int Arguments, int Results>
+struct memory {
+  void const* argument[Arguments ? Arguments : 1];
+  void* result[Results ? Results : 1];
+  std::byte* arena;
+};
+
+/// The elements of a constant of program `P`, with their type: read-only data of the executable.
+template <class P, int Buffer>
+struct table {
+  static constexpr buffer b = P::value.buffers[Buffer];
+  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
+  constexpr table() : elements{} {
+    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
+  }
+};
+template <class P, int Buffer>
+alignas(64) inline constexpr table<P, Buffer> table_of{};
+
+/// First element of a buffer, with its type.
+template <class P, int Buffer>
+VARVE_INLINE auto* address(auto const& mem) {
+  constexpr buffer b = P::value.buffers[Buffer];
+  using T = type_of<b.type>;
+  if constexpr (b.where == place::arena) return reinterpret_cast<T*>(mem.arena + b.number);
+  else if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
+  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
+  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
+}
+
+namespace detail {
+/// Loops that an access depends on, and those outside of them.
+constexpr int depth_of(access const& a) {
+  int n = max_rank;
+  while (n > 0 && a.stride[n - 1] == 0) --n;
+  return n;
+}
+template <class P, int A, int... L>
+VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, std::integer_sequence<int, L...>) {
+  constexpr access a = P::value.accesses[A];
+  if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
+  else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
+}
+template <class P, int A>
+VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
+  return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A])>{});
+}
+} // namespace detail
+
+} // namespace varve::loop
+
 // ---- varve/kernel/convert_batch.hpp
 /// @file
 /// Elements of any type in batches of floats: how they come there from memory, stay what their type holds, and go back.
@@ -21251,258 +21532,13 @@ VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) 
 
 } // namespace varve::loop
 
-// ---- varve/graph/sized_program.hpp
-/// @file
-/// Programs whose sizes are known when they run: made of two plans for sample sizes.
-namespace varve::loop {
-
-/// Why two plans are not one program. `writes`: the function writes into its arguments, and was not planned.
-enum class sized_problem : unsigned char { none, value, structure, size, many, writes };
-
-/// What sizes must be for the plan to hold: `size >= 0`, or `unless` is 0.
-struct size_guard {
-  index_t size, unless;
-  friend constexpr bool operator==(size_guard const& a, size_guard const& b) { return a.size == b.size && a.unless == b.unless; }
-};
-
-namespace detail {
-constexpr bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
-
-/// Turns the numbers of `p` that differ from those of `q` into expressions.
-struct program_reader {
-  program& p;
-  program const& q;
-  size_reader& sizes;
-  sized_problem problem = sized_problem::none;
-
-  constexpr void expect(bool same, sized_problem otherwise) {
-    if (!same && problem == sized_problem::none) problem = otherwise;
-  }
-  constexpr bool run() {
-    program_sizes const a = program_sizes::of(p), b = program_sizes::of(q);
-    expect(a.holds(b) && b.holds(a) && p.asked.size() == q.asked.size(), sized_problem::structure);
-    if (problem != sized_problem::none) return false;
-    for (std::size_t k = 0; k < p.constants.size(); ++k) expect(same_bits(p.constants[k], q.constants[k]), sized_problem::value);
-    for (std::size_t k = 0; k < p.steps.size(); ++k) {
-      expect(p.steps[k].kind == q.steps[k].kind && p.steps[k].op == q.steps[k].op && p.steps[k].slot == q.steps[k].slot, sized_problem::structure);
-      expect(same_bits(p.steps[k].value, q.steps[k].value), sized_problem::value);
-    }
-    for (std::size_t k = 0; k < p.slots.size(); ++k) expect(p.slots[k] == q.slots[k], sized_problem::structure);
-    for (std::size_t k = 0; k < p.stages.size(); ++k) {
-      expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number && p.stages[k].out == q.stages[k].out, sized_problem::structure);
-      expect(same_bits(p.stages[k].value, q.stages[k].value), sized_problem::value);
-    }
-    for (std::size_t k = 0; k < p.bodies.size(); ++k) {
-      body& x = p.bodies[k];
-      body const& y = q.bodies[k];
-      expect(x.type == y.type && x.rank == y.rank && x.vector == y.vector && x.unroll == y.unroll && x.paired == y.paired, sized_problem::structure);
-      for (int l = 0; l < x.rank && l < y.rank; ++l) x.extent[l] = sizes.read(x.extent[l], y.extent[l]);
-    }
-    for (std::size_t k = 0; k < p.accesses.size(); ++k) {
-      access& x = p.accesses[k];
-      expect(x.buffer == q.accesses[k].buffer, sized_problem::structure);
-      x.offset = sizes.read(x.offset, q.accesses[k].offset);
-      for (int l = 0; l < max_rank; ++l) x.stride[l] = sizes.read(x.stride[l], q.accesses[k].stride[l]);
-    }
-    for (std::size_t k = 0; k < p.buffers.size(); ++k) p.buffers[k].elements = sizes.read(p.buffers[k].elements, q.buffers[k].elements);
-    for (std::size_t k = 0; k < p.results.size(); ++k) sizes.read(p.results[k].sizes, q.results[k].sizes);
-    for (std::size_t k = 0; k < p.calls.size(); ++k) {
-      call_info& x = p.calls[k];
-      for (int e = 0; e < 3; ++e) sizes.read(x.in[e].sizes, q.calls[k].in[e].sizes);
-      sizes.read(x.out.sizes, q.calls[k].out.sizes);
-      for (int e = 0; e < x.at.count; ++e) sizes.read(x.at.fact[e], q.calls[k].at.fact[e]);
-    }
-    expect(!sizes.failed, sized_problem::size);
-    return problem == sized_problem::none;
-  }
-};
-
-/// What two plans ask of the symbolic sizes: what they decided by them (`asked`), that no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not empty where it has a result.
-constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& asked, list<index_t> const& asked_too, size_reader& sizes, list<size_guard>& guards) {
-  auto at_least_0 = [&](index_t x, index_t y, index_t unless = 1) {
-    if (x == y) return;
-    size_guard const g{sizes.read(x, y), unless};
-    for (size_guard const& o : guards)
-      if (o == g) return;
-    guards.push_back(g);
-  };
-  for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
-  list<known> const what = identify(a);
-  auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
-  auto plain = [&](index_t s) {
-    return is_run_time(s) && counts(sizes.terms[term_of(s)]) && (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
-  };
-  for (std::size_t k = 0; k < a.nodes.size(); ++k) {
-    node const &n = a.nodes[k], &m = b.nodes[k];
-    for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
-      if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
-    auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
-    bool const back = what[k] == known::slice_backward;
-    if (what[k] == known::slice || back) {
-      dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
-      int const axis = static_cast<int>(s[0]);
-      at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
-      at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
-    } else if (what[k] == known::scan) {
-      at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
-    } else if (what[k] == known::convolution) { // has places, and a field
-      for (int d = 2; d < n.out.sizes.n; ++d) at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
-    } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
-      for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
-    }
-  }
-}
-
-/// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the others are placed anew. The number of pieces.
-constexpr int place_in_scratch(program& p) {
-  list<life> const lives = lifetimes(p);
-  int pieces = 0;
-  for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-    buffer& b = p.buffers[k];
-    if (b.where != place::arena || !is_run_time(b.elements)) continue;
-    int best = pieces;
-    for (bool const alike : {false, true}) // rather one of the same size
-      for (int piece = 0; piece < pieces; ++piece) {
-        bool free = true, same = false;
-        for (std::size_t o = 0; o < k; ++o) {
-          if (p.buffers[o].where != place::scratch || p.buffers[o].number != piece) continue;
-          free = free && (lives[o].to < lives[k].from || lives[k].to < lives[o].from);
-          same = same || (p.buffers[o].elements == b.elements && itemsize(p.buffers[o].type) == itemsize(b.type));
-        }
-        if (free && (same || !alike)) best = piece;
-      }
-    b.where = place::scratch, b.number = best;
-    if (best == pieces) ++pieces;
-  }
-  place_in_arena(p);
-  return pieces;
-}
-} // namespace detail
-
-/// A program with run-time sizes as a constant: the numbers of its arrays that are `is_run_time` stand for expressions.
-template <program_sizes S>
-struct sized_program : static_program<S> {
-  static constexpr std::size_t most = 256;
-  size_term terms[most]{};
-  size_guard guards[most]{};
-  int symbols = 0, term_count = 0, guard_count = 0, pieces = 0;
-  sized_problem problem = sized_problem::none;
-
-  constexpr sized_program(program const& p, size_reader const& sizes, list<size_guard> const& asked, int pieces_, sized_problem problem_)
-      : static_program<S>(p), symbols(sizes.symbols), term_count(static_cast<int>(sizes.terms.size())), guard_count(static_cast<int>(asked.size())), pieces(pieces_), problem(problem_) {
-    if (problem == sized_problem::none && (sizes.terms.size() > most || asked.size() > most)) problem = sized_problem::many;
-    if (problem != sized_problem::none) term_count = symbols, guard_count = 0, this->used = {};
-    for (int k = 0; k < term_count; ++k) terms[k] = sizes.terms[k];
-    for (int k = 0; k < guard_count; ++k) guards[k] = asked[k];
-  }
-};
-
-/// Is `P` a program with run-time sizes?
-template <class P>
-concept sized = requires { P::value.pieces; };
-
-/// The value of number `X` of a plan: itself, or what its expression came to for this call.
-template <index_t X>
-VARVE_INLINE constexpr index_t number_of([[maybe_unused]] auto const& mem) {
-  if constexpr (is_run_time(X)) return mem.size[term_of(X)];
-  else return X;
-}
-
-/// The values of all expressions of `P`, for one call.
-template <class P>
-struct size_values {
-  index_t size[P::value.term_count + 1];
-
-  VARVE_INLINE explicit size_values(index_t const* symbols) { compute(symbols, std::make_integer_sequence<int, P::value.term_count>{}); }
-  index_t number(index_t x) const { return is_run_time(x) ? size[term_of(x)] : x; }
-  dims of(dims const& s) const {
-    dims r = s;
-    for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);
-    return r;
-  }
-  /// Bytes of scratch memory; `begin[k]` becomes the first of piece `k`.
-  VARVE_INLINE index_t lay_out(index_t* begin) const {
-    constexpr int pieces = P::value.pieces;
-    index_t bytes[pieces + 1]{};
-    take(bytes, std::make_integer_sequence<int, static_cast<int>(P::value.used.buffers)>{});
-    index_t total = 0;
-    for (int k = 0; k < pieces; ++k) begin[k] = total, total += (bytes[k] + 63) / 64 * 64;
-    return total;
-  }
-
-private:
-  template <int... K>
-  VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
-    ((size[K] = P::value.terms[K].constant + symbols[P::value.terms[K].symbol] * (P::value.terms[K].inner >= 0 ? size[P::value.terms[K].inner >= 0 ? P::value.terms[K].inner : 0] : P::value.terms[K].scale) +
-               (P::value.terms[K].plus >= 0 ? size[P::value.terms[K].plus >= 0 ? P::value.terms[K].plus : 0] : 0)),
-     ...);
-  }
-  template <int... K>
-  VARVE_INLINE void take(index_t* bytes, std::integer_sequence<int, K...>) const {
-    (take_one<K>(bytes), ...);
-  }
-  template <int K>
-  VARVE_INLINE void take_one(index_t* bytes) const {
-    constexpr buffer b = P::value.buffers[K];
-    if constexpr (b.where == place::scratch) {
-      index_t const mine = number_of<b.elements>(*this) * itemsize(b.type);
-      if (mine > bytes[b.number]) bytes[b.number] = mine;
-    }
-  }
-};
-
-} // namespace varve::loop
-
 // ---- varve/graph/emit.hpp
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
 /// `P` is a type with `static constexpr auto value`, a `static_program`.
 namespace varve::loop {
 
-/// Addresses of arguments, results and the arena while a program runs.
-template <int Arguments, int Results>
-struct memory {
-  void const* argument[Arguments ? Arguments : 1];
-  void* result[Results ? Results : 1];
-  std::byte* arena;
-};
-
-/// The elements of a constant of program `P`, with their type: read-only data of the executable.
-template <class P, int Buffer>
-struct table {
-  static constexpr buffer b = P::value.buffers[Buffer];
-  type_of<b.type> elements[b.elements > 0 ? b.elements : 1];
-  constexpr table() : elements{} {
-    for (index_t k = 0; k < b.elements; ++k) elements[k] = static_cast<type_of<b.type>>(P::value.constants[b.number + k]);
-  }
-};
-template <class P, int Buffer>
-alignas(64) inline constexpr table<P, Buffer> table_of{};
-
-/// First element of a buffer, with its type.
-template <class P, int Buffer>
-VARVE_INLINE auto* address(auto const& mem) {
-  constexpr buffer b = P::value.buffers[Buffer];
-  using T = type_of<b.type>;
-  if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
-  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
-  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
-  else if constexpr (b.where == place::scratch) return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
-  else return reinterpret_cast<T*>(mem.arena + b.number);
-}
-
 namespace detail {
-template <class P, int A, std::size_t... L>
-VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, index_t const* i, std::index_sequence<L...>) {
-  constexpr access a = P::value.accesses[A];
-  if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
-  else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
-}
-template <class P, int A>
-VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
-  return position<P, A>(mem, i, std::make_index_sequence<max_rank>{});
-}
-
 /// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
 VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
@@ -21672,63 +21708,99 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 }
 } // namespace detail
 
-/// Computes step `S` into `now[Slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
-template <class P, int S, int Slot, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, V const* fixed, V* now) {
+/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time over every function that a template makes.
+struct step_form {
+  step_kind kind;
+  dtype type, from;
+  op_handle const* op;
+  bool wide, apart, wraps;
+  int count;
+  int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
+};
+/// Where a step leaves its value and finds its first operands; the value of a constant.
+struct step_places {
+  int slot, in[3];
+  double value;
+};
+
+namespace detail {
+template <class P>
+consteval step_form form_of(int number) {
+  step const& s = P::value.steps[number];
+  bool const own = s.kind == step_kind::op ? s.count < 1 || s.count > 2 || s.wide : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index || (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
+  return {s.kind, s.type, s.from, s.op, s.wide, s.apart, s.wraps, s.count, own ? number : -1};
+}
+template <class P>
+consteval step_places places_of(int number, int slot) {
+  step const& s = P::value.steps[number];
+  return {slot, {s.in[0], s.in[1], s.in[2]}, s.value};
+}
+
+/// A step by itself: what it reads depends on the indices, or its operands are many.
+template <class P, int S, int Vector, class M, class V>
+VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
-  if constexpr (s.kind == step_kind::none) {
-  } else if constexpr (s.kind >= step_kind::add && s.kind <= step_kind::div) {
-    if constexpr (s.wraps && s.kind == step_kind::mul)
-      now[Slot] = kernel::wrapped_product<type_of<s.type>>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[s.count - 1])); // `square` has one operand
-    else now[Slot] = detail::arithmetic<s.kind>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]));
-  } else if constexpr (s.kind == step_kind::fma) {
-    now[Slot] = detail::multiply_add<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::fnma) {
-    now[Slot] = detail::subtract_product<V>(detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1]), detail::pick(fixed, now, s.in[2]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 1 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(detail::pick(fixed, now, s.in[0]));
-    else now[Slot] = k(&detail::pick(fixed, now, s.in[0]));
-  } else if constexpr (s.kind == step_kind::op && s.count == 2 && !s.wide) {
-    constexpr auto k = detail::kernel_of<V>(*s.op);
-    V const a[] = {detail::pick(fixed, now, s.in[0]), detail::pick(fixed, now, s.in[1])};
-    if constexpr (s.apart) now[Slot] = detail::call_apart<k, V>(a[0], a[1]);
-    else now[Slot] = k(a);
-  } else if constexpr (s.kind == step_kind::op) {
-    now[Slot] = detail::apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
-  } else if constexpr (s.kind == step_kind::load) {
+  if constexpr (s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index) {
     constexpr access a = P::value.accesses[s.access];
     constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    auto const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
-    if constexpr (sized<P>) now[Slot] = detail::load_sized<V, M, stride>(mem, i, p);
-    else now[Slot] = detail::load_lanes<V, M, stride>(p);
-  } else if constexpr (s.kind == step_kind::records) {
-    constexpr access a = P::value.accesses[s.access];
-    E const* p = address<P, a.buffer>(mem) + detail::position<P, s.access>(mem, i);
-    if constexpr (M::live == 0 || is_run_time(a.stride[Vector])) {
-      for (int q = 0; q < fields_at_once<E>; ++q) now[Slot + q] = detail::load_counted<V, a.stride[Vector]>(p + q, number_of<a.stride[Vector]>(mem), live_lanes<M, V>(i));
+    index_t const at = position<P, s.access>(mem, i);
+    if constexpr (s.kind == step_kind::load) {
+      auto const* p = address<P, a.buffer>(mem) + at;
+      if constexpr (sized<P>) now[slot] = load_sized<V, M, stride>(mem, i, p);
+      else now[slot] = load_lanes<V, M, stride>(p);
+    } else if constexpr (s.kind == step_kind::records) {
+      E const* p = address<P, a.buffer>(mem) + at;
+      if constexpr (M::live == 0 || is_run_time(stride)) {
+        for (int q = 0; q < fields_at_once<E>; ++q) now[slot + q] = load_counted<V, stride>(p + q, number_of<stride>(mem), live_lanes<M, V>(i));
+      } else {
+        load_fields<E>(p, stride, now + slot);
+      }
     } else {
-      load_fields<E>(p, a.stride[Vector], now + Slot);
+      V x = V(static_cast<E>(at));
+      if constexpr (stride != 0) x = x + ramp<V>(static_cast<E>(number_of<stride>(mem)));
+      if constexpr (s.count == 0) now[slot] = x;
+      else if constexpr (kernel::is_batch<V>) now[slot] = kernel::from_mask<E>(pick(fixed, now, s.in[0]) == x);
+      else now[slot] = pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
     }
-  } else if constexpr (s.kind == step_kind::index) {
-    constexpr access a = P::value.accesses[s.access];
-    constexpr index_t stride = Vector >= 0 ? a.stride[Vector >= 0 ? Vector : 0] : 0;
-    V x = V(static_cast<E>(detail::position<P, s.access>(mem, i)));
-    if constexpr (stride != 0) x = x + detail::ramp<V>(static_cast<E>(number_of<stride>(mem)));
-    if constexpr (s.count == 0) now[Slot] = x;
-    else if constexpr (kernel::is_batch<V>) now[Slot] = kernel::from_mask<E>(detail::pick(fixed, now, s.in[0]) == x);
-    else now[Slot] = detail::pick(fixed, now, s.in[0]) == x ? V(1) : V(0);
-  } else if constexpr (s.kind == step_kind::constant) {
-    now[Slot] = V(static_cast<E>(s.value));
-  } else if constexpr (s.kind == step_kind::convert) {
-    now[Slot] = detail::converted<s.type, s.from>(detail::pick(fixed, now, s.in[0]));
+  } else if constexpr (s.kind == step_kind::op) {
+    now[slot] = apply<P, S>(fixed, now, std::make_integer_sequence<int, s.count>{});
   } else {
-    now[Slot] = detail::gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
+    now[slot] = gathered<P, S>(fixed, now, std::make_integer_sequence<int, (s.kind == step_kind::dot ? s.count / 2 : s.count)>{});
   }
-  if constexpr (s.wraps) { // apart: clang takes its time over each condition of each step
-    if constexpr (s.kind == step_kind::dot || (s.kind == step_kind::op && identify(*s.op) == known::pointwise)) now[Slot] = kernel::wrapped_any<type_of<s.type>>(now[Slot]);
-    else if constexpr (s.kind != step_kind::mul) now[Slot] = detail::converted<s.type, dtype::int64>(now[Slot]);
+}
+} // namespace detail
+
+/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+template <step_form S, class P, int Vector, class M, class V>
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+  using detail::pick;
+  if constexpr (S.number >= 0) {
+    detail::compute_alone<P, S.number, Vector, M>(mem, i, fixed, now, at.slot);
+  } else if constexpr (S.kind >= step_kind::add && S.kind <= step_kind::div) {
+    if constexpr (S.wraps && S.kind == step_kind::mul) now[at.slot] = kernel::wrapped_product<type_of<S.type>>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[S.count - 1])); // `square` has one operand
+    else now[at.slot] = detail::arithmetic<S.kind>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]));
+  } else if constexpr (S.kind == step_kind::fma) {
+    now[at.slot] = detail::multiply_add<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
+  } else if constexpr (S.kind == step_kind::fnma) {
+    now[at.slot] = detail::subtract_product<V>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]), pick(fixed, now, at.in[2]));
+  } else if constexpr (S.kind == step_kind::op && S.count == 1) {
+    constexpr auto k = detail::kernel_of<V>(*S.op);
+    if constexpr (S.apart) now[at.slot] = detail::call_apart<k, V>(pick(fixed, now, at.in[0]));
+    else now[at.slot] = k(&pick(fixed, now, at.in[0]));
+  } else if constexpr (S.kind == step_kind::op) {
+    constexpr auto k = detail::kernel_of<V>(*S.op);
+    V const a[] = {pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1])};
+    if constexpr (S.apart) now[at.slot] = detail::call_apart<k, V>(a[0], a[1]);
+    else now[at.slot] = k(a);
+  } else if constexpr (S.kind == step_kind::constant) {
+    now[at.slot] = V(static_cast<kernel::element_t<V>>(at.value));
+  } else if constexpr (S.kind == step_kind::convert) {
+    now[at.slot] = detail::converted<S.type, S.from>(pick(fixed, now, at.in[0]));
+  }
+  if constexpr (S.wraps) {
+    if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == known::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
+    else if constexpr (S.kind != step_kind::mul) now[at.slot] = detail::converted<S.type, dtype::int64>(now[at.slot]);
   }
 }
 
@@ -22993,33 +23065,29 @@ constexpr void cut_long_bodies(program& p) {
 }
 
 namespace detail {
-template <class P, int Block, int Vector, class M, class Mem, class V, int... K, int... X>
-VARVE_INLINE void block_steps_of(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, K...>, std::integer_sequence<int, X...>) {
-  constexpr block b = P::value.blocks[Block];
-  V now[b.count];
-  (compute<P, b.first + K, K, Vector, M>(mem, i, static_cast<V const*>(fixed), now), ...);
-  ((fixed[P::value.slots[b.export_first + 2 * X + 1]] = now[P::value.slots[b.export_first + 2 * X]]), ...);
+template <class P, int First, int From, int Vector, class M, class V, int... K>
+VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P>(First + From + K, From + K)), ...);
+}
+template <class P, int First, int Count, int Vector, class M, class V, int... C>
+VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
+  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+}
+template <class V, class P, int First, int... X>
+VARVE_INLINE void export_values(V* fixed, V const* now, std::integer_sequence<int, X...>) {
+  ((fixed[P::value.slots[First + 2 * X + 1]] = now[P::value.slots[First + 2 * X]]), ...);
 }
 /// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
 template <class P, int Block, int Vector, class M, class Mem, class V>
 VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
-  block_steps_of<P, Block, Vector, M>(mem, i, fixed, std::make_integer_sequence<int, b.count>{}, std::make_integer_sequence<int, b.export_count>{});
+  V now[b.count];
+  run_some_steps<P, b.first, 0, Vector, M>(mem, i, static_cast<V const*>(fixed), now, std::make_integer_sequence<int, b.count>{});
+  export_values<V, P, b.export_first>(fixed, now, std::make_integer_sequence<int, b.export_count>{});
 }
 template <class P, int First, int Vector, class M, class Mem, class V, int... C>
 VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
   (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
-}
-} // namespace detail
-
-namespace detail {
-template <class P, int First, int From, int Vector, class M, class V, int... K>
-VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
-  (compute<P, First + From + K, From + K, Vector, M>(mem, i, fixed, now), ...);
-}
-template <class P, int First, int Count, int Vector, class M, class V, int... C>
-VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
-  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
 }
 } // namespace detail
 
@@ -23338,13 +23406,15 @@ private:
   }
   template <class M, class Mem, int... K>
   static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
-    ((compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now), compute<P, b.step_first + K, K, b.vector, M>(mem, j, fixed, next)), ...);
+    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K)),
+      compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P>(b.step_first + K, K))),
+     ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
   static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V const* fixed, V* now) {
     if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
-    else compute<P, b.step_first + K, K, b.vector, M>(mem, i, fixed, now);
+    else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K));
   }
   template <class M, class Mem, int... C> // folds are limited to 256 elements
   static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
@@ -23795,8 +23865,9 @@ constexpr graph cse(graph const& g) {
     index_t const count = data ? numel(nd.out.sizes) : 0;
     std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
-    for (char const* c = nd.op->name; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     known const k_ = what[n];
+    h = mix(h, static_cast<std::uint64_t>(k_));
+    for (char const* c = nd.op->name; *c && (k_ == known::pointwise || k_ == known::cheap || k_ == known::other); ++c) h = mix(h, static_cast<unsigned char>(*c));
     bool const commutes = k_ == known::add || k_ == known::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
@@ -23843,12 +23914,15 @@ struct folder {
 
   constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
     uses.assign(g.nodes.size(), 0);
+    made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
     for (int r : g.results) ++uses[r];
-    for (std::size_t n = 0; n < what.size(); ++n) {
-      if (!live[n]) continue;
-      node const& nd = g.nodes[n];
-      for (int k = 0; k < nd.count; ++k) ++uses[g.edges[nd.first + k]];
-      known const k = what[n];
+    int* const used = uses.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    known const* kind = what.data();
+    char const* alive = live.data();
+    for (node const& nd : g.nodes) {
+      known const k = *kind++;
+      if (!*alive++) continue;
+      for (int e = 0; e < nd.count; ++e) ++used[w.edges[nd.first + e]];
       if (k == known::add) add_ = nd.op;
       if (k == known::sub) sub_ = nd.op;
       if (k == known::neg) neg_ = nd.op;
@@ -24111,34 +24185,35 @@ constexpr int folder::view(node nd, known k, int const* in) {
 constexpr int folder::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   known const k = what[static_cast<std::size_t>(n)];
-  list<int> in;
-  in.reserve(static_cast<std::size_t>(nd.count) + 1);
-  for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
+  int few_[4]{}; // no memory of its own for most nodes: it costs the compiler
+  list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
+  int* const in = nd.count > 4 ? many.data() : few_;
+  for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
   int same = -1;
   if (k == known::data) take_constants(w.to, g, nd);
-  else if (evaluates(nd, k, in.data())) same = evaluated(nd, k, in.data());
+  else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
   if (same >= 0) return same;
   if (is_pointwise(k)) {
-    same = arithmetic(nd, k, in.data());
+    same = arithmetic(nd, k, in);
     if (same >= 0) return same;
     for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
-      int& o = in[static_cast<std::size_t>(e)];
+      int& o = in[e];
       if (kind(o) != known::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
-      if (shape.n == 0 && raises_dtype(nd, in.data(), e)) continue;
+      if (shape.n == 0 && raises_dtype(nd, in, e)) continue;
       for (int q = 0; q < nd.count; ++q)
-        if (q != e) shape = broadcast(shape, at(in[static_cast<std::size_t>(q)]).out.sizes);
+        if (q != e) shape = broadcast(shape, at(in[q]).out.sizes);
       if (shape == nd.out.sizes) o = input(o, 0);
     }
   } else if (k == known::convert) {
     if (at(in[0]).out.type == nd.out.type) return in[0];
     if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= known::reshape && k <= known::slice) {
-    same = view(nd, k, in.data());
+    same = view(nd, k, in);
   } else if (k == known::mm) { // a transposed operand is read transposed
     dims flags = nd.at[0];
     for (int e = 0; e < 2; ++e) {
-      int& o = in[static_cast<std::size_t>(e)];
+      int& o = in[e];
       if (kind(o) != known::permute) continue;
       if (!swaps(at(o).at[0])) continue;
       o = input(o, 0);
@@ -24146,7 +24221,7 @@ constexpr int folder::visit(int n) {
     }
     nd.at = attributes(flags);
   }
-  return same >= 0 ? same : add(nd, in.data(), k);
+  return same >= 0 ? same : add(nd, in, k);
 }
 } // namespace detail
 
