@@ -13248,7 +13248,7 @@ struct rules<custom_function_t> {
 namespace varve {
 
 /// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every call counts, and an element of a
-/// vector is made by a chain of six. An index may be any integer.
+/// vector is made by a chain of six. An index may be any integer. Loops over nodes and instances take plain pointers to the elements: each call saved there is saved a thousand times.
 template <class T>
 class list {
 public:
@@ -13296,7 +13296,7 @@ public:
       reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
       put(copy);
     } else if constexpr (plain) {
-      data_[size_++] = x; // not by `put`: each call saved is saved a thousand times in the compiler
+      data_[size_++] = x; // not by `put`: it is a call
     } else {
       std::construct_at(data_ + size_, x);
       ++size_;
@@ -13312,7 +13312,7 @@ public:
   }
   constexpr void assign(std::size_t n, T const& x) {
     clear();
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
       if (!room_ && n && x == T()) { // zeroed memory costs clang nothing
         data_ = new T[n]{}, size_ = room_ = n;
         return;
@@ -14414,7 +14414,7 @@ struct rewriter {
   graph const& from;
   graph to{};
   list<int> now{};
-  int* numbers = nullptr; // plain pointers: each call saved is saved a thousand times in the compiler
+  int* numbers = nullptr;
   int const* edges = nullptr;
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {
@@ -17705,7 +17705,7 @@ constexpr list<known> identify(graph const& g) {
   };
   list<entry> seen;
   list<known> all(g.nodes.size(), known{});
-  known* to = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  known* to = all.data();
   entry const *begin = nullptr, *end = nullptr;
   for (node const& n : g.nodes) {
     entry const* k = begin;
@@ -19173,7 +19173,7 @@ constexpr dims squeeze(dims const& s) {
   return r;
 }
 
-/// What unfolding asks of the planner: nodes whose values are found in memory. Plain pointers, here and below: each call saved is saved a thousand times in the compiler.
+/// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
   graph const& g;
   known const* what;
@@ -19512,7 +19512,7 @@ private:
     dims const& a = sizes(input(nd, 0));
     return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
   }
-  struct columns { // plain pointers: each call saved is saved a thousand times in the compiler
+  struct columns {
     node const* nodes;
     int const* edges;
     role* of;
@@ -19592,7 +19592,7 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
-  instance const* const all = u.all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
   known const* const what_of = u.f.what;
   int const* const args = u.args.data();
@@ -19747,7 +19747,6 @@ namespace varve::loop {
 /// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
 constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
   graph const& g = u.f.g;
-  // Plain pointers: each call saved is saved a thousand times in the compiler.
   instance const* const all = u.all.data();
   axis_index const* const maps = u.maps.data();
   int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
@@ -20288,7 +20287,7 @@ private:
     u.run();
     int earliest = 0;
     bool stable = true;
-    known const* const kinds = what.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    known const* const kinds = what.data();
     for (instance const& i : u.all) {
       int n = i.node;
       if (i.as != instance::form::load || is_given(kinds[n])) continue;
@@ -23534,7 +23533,7 @@ namespace varve {
 /// Which nodes a result depends on; placeholders and mutations count as such.
 constexpr list<char> live_nodes(graph const& g) {
   list<char> marks(g.nodes.size(), 0);
-  char* const live = marks.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
   for (int r : g.results) live[r] = 1;
@@ -23916,7 +23915,7 @@ struct folder {
     uses.assign(g.nodes.size(), 0);
     made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
     for (int r : g.results) ++uses[r];
-    int* const used = uses.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    int* const used = uses.data();
     known const* kind = what.data();
     char const* alive = live.data();
     for (node const& nd : g.nodes) {

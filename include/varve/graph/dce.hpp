@@ -7,7 +7,7 @@ namespace varve {
 /// Which nodes a result depends on; placeholders and mutations count as such.
 constexpr list<char> live_nodes(graph const& g) {
   list<char> marks(g.nodes.size(), 0);
-  char* const live = marks.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
   for (int r : g.results) live[r] = 1;

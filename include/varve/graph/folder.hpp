@@ -28,7 +28,7 @@ struct folder {
     uses.assign(g.nodes.size(), 0);
     made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
     for (int r : g.results) ++uses[r];
-    int* const used = uses.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    int* const used = uses.data();
     known const* kind = what.data();
     char const* alive = live.data();
     for (node const& nd : g.nodes) {

@@ -54,7 +54,7 @@ constexpr list<known> identify(graph const& g) {
   };
   list<entry> seen;
   list<known> all(g.nodes.size(), known{});
-  known* to = all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  known* to = all.data();
   entry const *begin = nullptr, *end = nullptr;
   for (node const& n : g.nodes) {
     entry const* k = begin;

@@ -10,7 +10,6 @@ namespace varve::loop {
 /// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored node.
 constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
   graph const& g = u.f.g;
-  // Plain pointers: each call saved is saved a thousand times in the compiler.
   instance const* const all = u.all.data();
   axis_index const* const maps = u.maps.data();
   int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();

@@ -147,7 +147,7 @@ private:
     u.run();
     int earliest = 0;
     bool stable = true;
-    known const* const kinds = what.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+    known const* const kinds = what.data();
     for (instance const& i : u.all) {
       int n = i.node;
       if (i.as != instance::form::load || is_given(kinds[n])) continue;

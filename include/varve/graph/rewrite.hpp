@@ -9,7 +9,7 @@ struct rewriter {
   graph const& from;
   graph to{};
   list<int> now{};
-  int* numbers = nullptr; // plain pointers: each call saved is saved a thousand times in the compiler
+  int* numbers = nullptr;
   int const* edges = nullptr;
 
   constexpr explicit rewriter(graph const& g) : from(g), now(g.nodes.size(), -1) {

@@ -78,7 +78,7 @@ private:
     dims const& a = sizes(input(nd, 0));
     return a[a.n - (nd.at[0][0] != 0 ? 2 : 1)];
   }
-  struct columns { // plain pointers: each call saved is saved a thousand times in the compiler
+  struct columns {
     node const* nodes;
     int const* edges;
     role* of;

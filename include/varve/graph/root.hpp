@@ -22,7 +22,7 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
-  instance const* const all = u.all.data(); // plain pointers: each call saved is saved a thousand times in the compiler
+  instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
   known const* const what_of = u.f.what;
   int const* const args = u.args.data();

@@ -37,7 +37,7 @@ constexpr dims squeeze(dims const& s) {
   return r;
 }
 
-/// What unfolding asks of the planner: nodes whose values are found in memory. Plain pointers, here and below: each call saved is saved a thousand times in the compiler.
+/// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
   graph const& g;
   known const* what;
