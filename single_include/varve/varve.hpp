@@ -23405,9 +23405,7 @@ private:
   }
   template <class M, class Mem, int... K>
   static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
-    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K)),
-      compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P>(b.step_first + K, K))),
-     ...);
+    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K)), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P>(b.step_first + K, K))), ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
