@@ -23864,7 +23864,8 @@ constexpr graph cse(graph const& g) {
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     known const k_ = what[n];
     h = mix(h, static_cast<std::uint64_t>(k_));
-    for (char const* c = nd.op->name; *c && (k_ == known::pointwise || k_ == known::cheap || k_ == known::other); ++c) h = mix(h, static_cast<unsigned char>(*c));
+    bool const many = k_ == known::pointwise || k_ == known::cheap || k_ == known::other; // operators of this kind: the name tells them apart
+    for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     bool const commutes = k_ == known::add || k_ == known::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
@@ -24182,9 +24183,9 @@ constexpr int folder::view(node nd, known k, int const* in) {
 constexpr int folder::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   known const k = what[static_cast<std::size_t>(n)];
-  int few_[4]{}; // no memory of its own for most nodes: it costs the compiler
+  int place[4]{}; // no memory of its own for most nodes: it costs the compiler
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
-  int* const in = nd.count > 4 ? many.data() : few_;
+  int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
   int same = -1;
   if (k == known::data) take_constants(w.to, g, nd);

@@ -37,7 +37,8 @@ constexpr graph cse(graph const& g) {
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
     known const k_ = what[n];
     h = mix(h, static_cast<std::uint64_t>(k_));
-    for (char const* c = nd.op->name; *c && (k_ == known::pointwise || k_ == known::cheap || k_ == known::other); ++c) h = mix(h, static_cast<unsigned char>(*c));
+    bool const many = k_ == known::pointwise || k_ == known::cheap || k_ == known::other; // operators of this kind: the name tells them apart
+    for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     bool const commutes = k_ == known::add || k_ == known::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };

@@ -109,9 +109,9 @@ constexpr int folder::view(node nd, known k, int const* in) {
 constexpr int folder::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   known const k = what[static_cast<std::size_t>(n)];
-  int few_[4]{}; // no memory of its own for most nodes: it costs the compiler
+  int place[4]{}; // no memory of its own for most nodes: it costs the compiler
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
-  int* const in = nd.count > 4 ? many.data() : few_;
+  int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
   int same = -1;
   if (k == known::data) take_constants(w.to, g, nd);
