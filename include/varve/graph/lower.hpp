@@ -54,8 +54,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   }
   int const first_sink = static_cast<int>(acc.size());
   for (root const& r : roots) acc.push_back(r.at);
-  for (access& a : acc)
-    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
+  for (int d = 0; d < rank; ++d)
+    if (u.range.lo[d] != 0)
+      for (access& a : acc) a.offset += a.stride[d] * u.range.lo[d];
 
   // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
   for (int d = 0; d < rank; ++d) {
@@ -68,19 +69,20 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (access& a : acc) a.stride[l - 1] = a.stride[d];
       b.extent[l - 1] *= n;
     } else {
-      for (access& a : acc) a.stride[l] = a.stride[d];
+      if (l != d)
+        for (access& a : acc) a.stride[l] = a.stride[d];
       b.extent[l] = n;
       ++b.rank;
     }
   }
-  for (access& a : acc)
-    for (int d = b.rank; d < rank; ++d) a.stride[d] = 0;
+  for (int d = b.rank; d < rank; ++d)
+    for (access& a : acc) a.stride[d] = 0;
 
   // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
   index_t volume = 1;
   for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
   int order[max_rank]{}, placed = 0;
-  bool reduces = false;
+  bool reduces = false, moves = false;
   for (root const& r : roots) reduces |= r.kind != sink_kind::store;
   auto kept = [&](int d) {
     for (std::size_t r = 0; r < roots.size(); ++r)
@@ -90,8 +92,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   bool const reorder = reduces && volume <= 16384;
   for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
     for (int d = 0; d < b.rank; ++d)
-      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
-  {
+      if (reorder ? kept(d) == (pass == 0) : true) moves = moves || d != placed, order[placed++] = d;
+  if (moves) {
     list<access> const old = acc;
     body const before = b;
     for (int l = 0; l < b.rank; ++l) {
@@ -154,8 +156,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
     if (r.product) rounded[resolved[r.b]] = 1;
   }
-  list<step> fixed, varying;
-  fixed.reserve(static_cast<std::size_t>(count)), varying.reserve(static_cast<std::size_t>(count));
+  list<step> fixed; // the varying ones are written where they stay
+  int const step_first = static_cast<int>(p.steps.size());
+  if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
+  auto varying = [&] { return static_cast<int>(p.steps.size()) - step_first; };
   int const access_base = static_cast<int>(p.accesses.size());
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
   // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
@@ -179,15 +183,15 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
-        s.slot = static_cast<int>(varying.size());
+        s.slot = varying();
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
-        varying.push_back(s);
+        p.steps.push_back(s);
       }
     }
   };
   auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
   auto vanish = [&](int m) { // a product whose users multiply by themselves
-    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
+    if (step_of[m] >= 0 && !rounded[m]) p.steps[step_first + step_of[m]].kind = step_kind::none;
   };
   for (int i : by_node) {
     instance const& in = all[i];
@@ -252,22 +256,20 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
-    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
+    s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
     slot[i] = invariant ? ~s.slot : s.slot;
     step_of[i] = invariant ? -1 : s.slot;
-    (invariant ? fixed : varying).push_back(s);
+    (invariant ? fixed : p.steps).push_back(s);
   }
   auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
   for (root const& r : roots) {
     if (!multiplies(r)) continue;
     vanish(summand(r));
-    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) p.steps[step_first + n].kind = step_kind::none;
   }
-  if (std::size_t const more = fixed.size() + varying.size(); more > p.steps.size()) p.steps.reserve(p.steps.size() + more); // else it doubles
+  b.step_first = step_first, b.step_count = varying();
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
-  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
-  for (step const& s : varying) p.steps.push_back(s);
   b.paired = b.paired && b.step_count <= 128;
 
   b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());

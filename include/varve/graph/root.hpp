@@ -32,11 +32,15 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   };
   auto type = [&](int i) { return nodes[all[i].node].out.type; };
   auto is_one_hot = [&](instance const& i) { return what_of[i.node] == known::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
+  bool any_integer = false; // of any kind: else nobody has to be asked
   auto needs = [&](int k) {
     int const i = resolved(k);
     if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
   };
-  for (std::size_t k = 0; k < u.all.size(); ++k) {
+  int const count = static_cast<int>(u.all.size());
+  for (int k = 0; k < count; ++k)
+    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t)) any_integer = true;
+  for (int k = 0; k < count; ++k) {
     instance const& i = all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
     node const& nd = nodes[i.node];
@@ -44,14 +48,14 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
     known const what = what_of[i.node];
     exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
-    small = small && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
-    if (i.as != instance::form::value || is_one_hot(i)) continue;
+    small = small && t != dtype::float32 && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
+    if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
   }
   for (root const& r : roots) {
-    needs(r.a);
-    if (r.product) needs(r.b);
+    if (any_integer) needs(r.a);
+    if (any_integer && r.product) needs(r.b);
     small = small && r.kind != sink_kind::sum;
     integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
   }

@@ -151,24 +151,32 @@ constexpr bool runs_in_pairs(body const& b) {
 
 /// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.
 constexpr void schedule(program& p, int room = registers) {
+  list<char> reorders(p.bodies.size(), 0);
+  bool any = false; // else no step has to be copied
+  for (std::size_t k = 0; k < p.bodies.size(); ++k) {
+    body& b = p.bodies[k];
+    if (b.sink_count > 128 || runs_in_pairs(b) || !stays_whole(p, b)) continue;
+    bool whole = true;
+    for (int s = 0; s < b.step_count && whole; ++s) whole = p.steps[b.step_first + s].kind != step_kind::records;
+    if (whole && detail::scheduler{p, b}.most_alive() > room) reorders[k] = 1, any = true;
+  }
+  if (!any) return;
   list<step> all;
   all.reserve(p.steps.size() + p.sinks.size());
-  for (body& b : p.bodies) {
+  for (std::size_t n = 0; n < p.bodies.size(); ++n) {
+    body& b = p.bodies[n];
     int const fixed = static_cast<int>(all.size());
     for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
     int const first = static_cast<int>(all.size());
-    bool whole = b.sink_count <= 128 && stays_whole(p, b);
-    for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
-    detail::scheduler order{p, b};
-    if (whole && !runs_in_pairs(b) && order.most_alive() > room) {
-      b.step_count = order.run(all);
+    if (reorders[n]) {
+      b.step_count = detail::scheduler{p, b}.run(all);
       b.ordered = true;
     } else {
       for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
     }
     b.fixed_first = fixed, b.step_first = first;
   }
-  p.steps = all;
+  p.steps = static_cast<list<step>&&>(all);
 }
 
 } // namespace varve::loop
