@@ -28,23 +28,31 @@ struct table {
 template <class P, int Buffer>
 alignas(64) inline constexpr table<P, Buffer> table_of{};
 
+namespace detail {
+/// Where the arena has a buffer from byte `number` on, or the `number`-th argument or result.
+template <place Where, class T>
+VARVE_INLINE auto* base(auto const& mem, index_t number) {
+  if constexpr (Where == place::arena) return reinterpret_cast<T*>(mem.arena + number);
+  else if constexpr (Where == place::argument) return static_cast<T const*>(mem.argument[number]);
+  else return static_cast<T*>(mem.result[number]);
+}
+} // namespace detail
+
 /// First element of a buffer, with its type.
 template <class P, int Buffer>
 VARVE_INLINE auto* address(auto const& mem) {
   constexpr buffer b = P::value.buffers[Buffer];
   using T = type_of<b.type>;
-  if constexpr (b.where == place::arena) return reinterpret_cast<T*>(mem.arena + b.number);
-  else if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
-  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
-  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
-  else return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
+  if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else if constexpr (b.where == place::scratch) return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
+  else return detail::base<b.where, T>(mem, b.number);
 }
 
 namespace detail {
-/// Loops that an access depends on, and those outside of them.
-constexpr int depth_of(access const& a) {
+/// Loops that an access of these strides depends on, and those outside of them.
+constexpr int depth_of(index_t const* stride) {
   int n = max_rank;
-  while (n > 0 && a.stride[n - 1] == 0) --n;
+  while (n > 0 && stride[n - 1] == 0) --n;
   return n;
 }
 template <class P, int A, int... L>
@@ -55,7 +63,7 @@ VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]]
 }
 template <class P, int A>
 VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
-  return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A])>{});
+  return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A].stride)>{});
 }
 } // namespace detail
 

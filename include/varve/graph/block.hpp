@@ -36,8 +36,9 @@ private:
 constexpr bool stays_whole(program const& p, body const& b) {
   if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
   detail::long_operators is_long;
+  step const* const first = p.steps.data() + b.step_first;
   int steps = b.step_count;
-  for (int k = 0; k < b.step_count; ++k) steps += is_long.contains(p.steps[b.step_first + k]) ? long_step - 1 : 0;
+  for (int k = 0; k < b.step_count; ++k) steps += first[k].kind == step_kind::op && is_long.contains(first[k]) ? long_step - 1 : 0;
   return steps <= whole_body;
 }
 
@@ -46,7 +47,7 @@ namespace detail {
 struct cutter {
   program& p;
   body& b;
-  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
   long_operators is_long{};
 
   static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
@@ -66,7 +67,7 @@ struct cutter {
     b.block_first = static_cast<int>(p.blocks.size());
     int together = 0; // steps that may not be parted from the one before
     for (int k = 0; k < b.step_count; ++k) {
-      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0});
       together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
       ++p.blocks.back().count;
       block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
@@ -77,32 +78,25 @@ struct cutter {
     last.assign(static_cast<std::size_t>(b.step_count), -1);
     for (int k = 0; k < b.step_count; ++k)
       operands(p.steps[b.step_first + k], [&](int& a) {
-        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
+        if (a >= 0 && block_of[a] != block_of[k]) last[a] = k;
       });
-    int const end = static_cast<int>(p.blocks.size());
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
-      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
+      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = b.step_count;
+      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = b.step_count;
     }
   }
-  /// Gives every value that leaves its block a place, from its block until the last that uses it.
+  /// Gives every value that leaves its block a place, until the last step of another block that uses it.
   constexpr void find_places() {
     kept.assign(static_cast<std::size_t>(b.step_count), -1);
-    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
-    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
-      block& now = p.blocks[c];
-      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
-      now.export_first = static_cast<int>(p.slots.size());
-      for (int q = 0; q < now.count; ++q) {
-        int const k = now.first - b.step_first + q;
-        if (last[k] < 0) continue;
-        if (free.empty()) free.push_back(b.kept++);
-        kept[k] = free.back();
-        free.pop_back();
-        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
-        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
-        ++now.export_count;
-      }
+    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    for (int k = 0; k < b.step_count; ++k) {
+      for (int ended = ending[k]; ended >= 0; ended = next[ended]) free.push_back(kept[ended]); // read by this step, before it writes
+      if (last[k] < 0) continue;
+      if (free.empty()) free.push_back(b.kept++);
+      kept[k] = free.back();
+      free.pop_back();
+      next[k] = ending[last[k]], ending[last[k]] = k;
+      p.steps[b.step_first + k].kept = b.fixed_count + kept[k];
     }
   }
   constexpr void run() {
@@ -116,7 +110,7 @@ struct cutter {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
-      s.apart = is_long.contains(s);
+      s.apart = s.kind == step_kind::op && is_long.contains(s);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
       sink& s = p.sinks[k];
@@ -135,24 +129,19 @@ constexpr void cut_long_bodies(program& p) {
 
 namespace detail {
 template <class P, int First, int From, int Vector, class M, class V, int... K>
-VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
-  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P>(First + From + K, From + K)), ...);
+VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P, First + From, From, sizeof...(K)>.at[K]), ...);
 }
 template <class P, int First, int Count, int Vector, class M, class V, int... C>
-VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
+VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, C...>) {
   (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
-}
-template <class V, class P, int First, int... X>
-VARVE_INLINE void export_values(V* fixed, V const* now, std::integer_sequence<int, X...>) {
-  ((fixed[P::value.slots[First + 2 * X + 1]] = now[P::value.slots[First + 2 * X]]), ...);
 }
 /// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
 template <class P, int Block, int Vector, class M, class Mem, class V>
 VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
   V now[b.count];
-  run_some_steps<P, b.first, 0, Vector, M>(mem, i, static_cast<V const*>(fixed), now, std::make_integer_sequence<int, b.count>{});
-  export_values<V, P, b.export_first>(fixed, now, std::make_integer_sequence<int, b.export_count>{});
+  run_some_steps<P, b.first, 0, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, b.count>{});
 }
 template <class P, int First, int Vector, class M, class Mem, class V, int... C>
 VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
@@ -162,8 +151,30 @@ VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integ
 
 /// Computes steps `[First, First + Count)` into `now`, all in the caller.
 template <class P, int First, int Count, int Vector, class M, class V>
-VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now) {
+VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
   if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
+}
+
+namespace detail {
+template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE void run_row_apart(Mem const& mem, index_t const* i, V* fixed) {
+  run_some_steps<P, First, From, Vector, M>(mem, i, fixed, fixed, std::make_integer_sequence<int, Count>{});
+}
+template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
+VARVE_INLINE void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
+  if constexpr (From < Count) {
+    run_row_apart<P, First, From, (Count - From < block_steps ? Count - From : block_steps), Vector, M>(mem, i, fixed);
+    run_rows_apart<P, First, From + block_steps, Count, Vector, M>(mem, i, fixed);
+  }
+}
+} // namespace detail
+
+/// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own, too, when the body is cut into blocks.
+template <class P, int B, class M, class Mem, class V>
+VARVE_INLINE void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr body b = P::value.bodies[B];
+  if constexpr (b.block_count > 0) detail::run_rows_apart<P, b.fixed_first, 0, b.fixed_count, b.vector, M>(mem, i, fixed);
+  else run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
 }
 
 /// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/graph/address.hpp>
 #include <varve/graph/lanes.hpp>
+#include <varve/graph/step_form.hpp>
 #include <varve/graph/transpose.hpp>
 
 /// @file
@@ -179,32 +180,12 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 }
 } // namespace detail
 
-/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time over every function that a template makes.
-struct step_form {
-  step_kind kind;
-  dtype type, from;
-  op_handle const* op;
-  bool wide, apart, wraps;
-  int count;
-  int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
-};
-/// Where a step leaves its value and finds its first operands; the value of a constant.
-struct step_places {
-  int slot, in[3];
-  double value;
-};
-
 namespace detail {
-template <class P>
-consteval step_form form_of(int number) {
-  step const& s = P::value.steps[number];
-  bool const own = s.kind == step_kind::op ? s.count < 1 || s.count > 2 || s.wide : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index || (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
-  return {s.kind, s.type, s.from, s.op, s.wide, s.apart, s.wraps, s.count, own ? number : -1};
-}
-template <class P>
-consteval step_places places_of(int number, int slot) {
-  step const& s = P::value.steps[number];
-  return {slot, {s.in[0], s.in[1], s.in[2]}, s.value};
+/// A load of form `S`.
+template <step_form S, int Vector, class M, class V, int... L>
+VARVE_INLINE V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
+  auto const* const p = base<S.where, type_of<S.from>>(mem, at.from);
+  return load_lanes<V, M, (Vector >= 0 ? S.stride[Vector >= 0 ? Vector : 0] : 0)>(p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
 }
 
 /// A step by itself: what it reads depends on the indices, or its operands are many.
@@ -242,12 +223,14 @@ VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused
 }
 } // namespace detail
 
-/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`); what other blocks look for, beside the former too.
 template <step_form S, class P, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
   using detail::pick;
   if constexpr (S.number >= 0) {
-    detail::compute_alone<P, S.number, Vector, M>(mem, i, fixed, now, at.slot);
+    detail::compute_alone<P, S.number, Vector, M>(mem, i, static_cast<V const*>(fixed), now, at.slot);
+  } else if constexpr (S.kind == step_kind::load) {
+    now[at.slot] = detail::loaded<S, Vector, M, V>(mem, i, at, std::make_integer_sequence<int, detail::depth_of(S.stride)>{});
   } else if constexpr (S.kind >= step_kind::add && S.kind <= step_kind::div) {
     if constexpr (S.wraps && S.kind == step_kind::mul) now[at.slot] = kernel::wrapped_product<type_of<S.type>>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[S.count - 1])); // `square` has one operand
     else now[at.slot] = detail::arithmetic<S.kind>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]));
@@ -273,6 +256,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
     if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == known::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
     else if constexpr (S.kind != step_kind::mul) now[at.slot] = detail::converted<S.type, dtype::int64>(now[at.slot]);
   }
+  if constexpr (S.kept) fixed[at.kept] = now[at.slot];
 }
 
 } // namespace varve::loop

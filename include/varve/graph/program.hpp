@@ -64,8 +64,9 @@ struct step {
   int node;   // of the graph
   bool apart; // its kernel is called, not inlined
   bool wraps; // its result is brought back to what `type` holds
+  int kept;   // of a body in blocks: where other blocks find its value, among those computed before the loop; -1: none looks for it
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false, -1};
 /// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
 constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
@@ -117,10 +118,9 @@ constexpr bool counts(body const& b, sink const& s, dtype type) {
   return n > index_t{1} << 24;
 }
 
-/// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
+/// A part of a long body that is compiled as a function.
 struct block {
   int first, count;
-  int export_first, export_count;
 };
 
 /// One unit of execution.
