@@ -17837,8 +17837,9 @@ struct step {
   int node;   // of the graph
   bool apart; // its kernel is called, not inlined
   bool wraps; // its result is brought back to what `type` holds
+  int kept;   // of a body in blocks: where other blocks find its value, among those computed before the loop; -1: none looks for it
 };
-inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false, -1};
 /// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
 constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
@@ -17890,10 +17891,9 @@ constexpr bool counts(body const& b, sink const& s, dtype type) {
   return n > index_t{1} << 24;
 }
 
-/// A part of a long body that is compiled as a function. Export `k` is `slots[export_first + 2 * k]`, a slot of the block, and where it is kept for others.
+/// A part of a long body that is compiled as a function.
 struct block {
   int first, count;
-  int export_first, export_count;
 };
 
 /// One unit of execution.
@@ -19602,11 +19602,15 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   };
   auto type = [&](int i) { return nodes[all[i].node].out.type; };
   auto is_one_hot = [&](instance const& i) { return what_of[i.node] == known::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
+  bool any_integer = false; // of any kind: else nobody has to be asked
   auto needs = [&](int k) {
     int const i = resolved(k);
     if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
   };
-  for (std::size_t k = 0; k < u.all.size(); ++k) {
+  int const count = static_cast<int>(u.all.size());
+  for (int k = 0; k < count; ++k)
+    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t)) any_integer = true;
+  for (int k = 0; k < count; ++k) {
     instance const& i = all[k];
     if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
     node const& nd = nodes[i.node];
@@ -19614,14 +19618,14 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
     known const what = what_of[i.node];
     exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
-    small = small && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
-    if (i.as != instance::form::value || is_one_hot(i)) continue;
+    small = small && t != dtype::float32 && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
+    if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
   }
   for (root const& r : roots) {
-    needs(r.a);
-    if (r.product) needs(r.b);
+    if (any_integer) needs(r.a);
+    if (any_integer && r.product) needs(r.b);
     small = small && r.kind != sink_kind::sum;
     integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
   }
@@ -19791,8 +19795,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   }
   int const first_sink = static_cast<int>(acc.size());
   for (root const& r : roots) acc.push_back(r.at);
-  for (access& a : acc)
-    for (int d = 0; d < rank; ++d) a.offset += a.stride[d] * u.range.lo[d];
+  for (int d = 0; d < rank; ++d)
+    if (u.range.lo[d] != 0)
+      for (access& a : acc) a.offset += a.stride[d] * u.range.lo[d];
 
   // Loops: extent 1 dropped, adjacent ones that every access walks as one merged.
   for (int d = 0; d < rank; ++d) {
@@ -19805,19 +19810,20 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (access& a : acc) a.stride[l - 1] = a.stride[d];
       b.extent[l - 1] *= n;
     } else {
-      for (access& a : acc) a.stride[l] = a.stride[d];
+      if (l != d)
+        for (access& a : acc) a.stride[l] = a.stride[d];
       b.extent[l] = n;
       ++b.rank;
     }
   }
-  for (access& a : acc)
-    for (int d = b.rank; d < rank; ++d) a.stride[d] = 0;
+  for (int d = b.rank; d < rank; ++d)
+    for (access& a : acc) a.stride[d] = 0;
 
   // Loop order: what all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input in columns.
   index_t volume = 1;
   for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
   int order[max_rank]{}, placed = 0;
-  bool reduces = false;
+  bool reduces = false, moves = false;
   for (root const& r : roots) reduces |= r.kind != sink_kind::store;
   auto kept = [&](int d) {
     for (std::size_t r = 0; r < roots.size(); ++r)
@@ -19827,8 +19833,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   bool const reorder = reduces && volume <= 16384;
   for (int pass = reorder ? 0 : 1; pass < 2; ++pass)
     for (int d = 0; d < b.rank; ++d)
-      if (reorder ? kept(d) == (pass == 0) : true) order[placed++] = d;
-  {
+      if (reorder ? kept(d) == (pass == 0) : true) moves = moves || d != placed, order[placed++] = d;
+  if (moves) {
     list<access> const old = acc;
     body const before = b;
     for (int l = 0; l < b.rank; ++l) {
@@ -19891,8 +19897,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     if (r.kind != sink_kind::sum || r.product || b.vector < 0) rounded[resolved[r.a]] = 1;
     if (r.product) rounded[resolved[r.b]] = 1;
   }
-  list<step> fixed, varying;
-  fixed.reserve(static_cast<std::size_t>(count)), varying.reserve(static_cast<std::size_t>(count));
+  list<step> fixed; // the varying ones are written where they stay
+  int const step_first = static_cast<int>(p.steps.size());
+  if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
+  auto varying = [&] { return static_cast<int>(p.steps.size()) - step_first; };
   int const access_base = static_cast<int>(p.accesses.size());
   int const at_once = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
   // Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in registers.
@@ -19916,15 +19924,15 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
         s.kind = q ? step_kind::none : step_kind::records;
         s.type = nodes[all[first].node].out.type, s.node = all[first].node;
         s.access = access_base + access_of[fields[static_cast<std::size_t>(start + q)]];
-        s.slot = static_cast<int>(varying.size());
+        s.slot = varying();
         if (start + q >= k) slot[fields[static_cast<std::size_t>(start + q)]] = s.slot, step_of[fields[static_cast<std::size_t>(start + q)]] = s.slot;
-        varying.push_back(s);
+        p.steps.push_back(s);
       }
     }
   };
   auto factor = [&](int m, int k) { return slot[resolved[args[all[m].args + k]]]; };
   auto vanish = [&](int m) { // a product whose users multiply by themselves
-    if (step_of[m] >= 0 && !rounded[m]) varying[step_of[m]].kind = step_kind::none;
+    if (step_of[m] >= 0 && !rounded[m]) p.steps[step_first + step_of[m]].kind = step_kind::none;
   };
   for (int i : by_node) {
     instance const& in = all[i];
@@ -19989,22 +19997,20 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
       s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
-    s.slot = static_cast<int>(invariant ? fixed.size() : varying.size());
+    s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
     slot[i] = invariant ? ~s.slot : s.slot;
     step_of[i] = invariant ? -1 : s.slot;
-    (invariant ? fixed : varying).push_back(s);
+    (invariant ? fixed : p.steps).push_back(s);
   }
   auto multiplies = [&](root const& r) { return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) && !rounded[summand(r)]; };
   for (root const& r : roots) {
     if (!multiplies(r)) continue;
     vanish(summand(r));
-    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) varying[n].kind = step_kind::none;
+    if (int const n = step_of[resolved[r.a]]; negated[resolved[r.a]] && n >= 0) p.steps[step_first + n].kind = step_kind::none;
   }
-  if (std::size_t const more = fixed.size() + varying.size(); more > p.steps.size()) p.steps.reserve(p.steps.size() + more); // else it doubles
+  b.step_first = step_first, b.step_count = varying();
   b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
   for (step const& s : fixed) p.steps.push_back(s);
-  b.step_first = static_cast<int>(p.steps.size()), b.step_count = static_cast<int>(varying.size());
-  for (step const& s : varying) p.steps.push_back(s);
   b.paired = b.paired && b.step_count <= 128;
 
   b.sink_first = static_cast<int>(p.sinks.size()), b.sink_count = static_cast<int>(roots.size());
@@ -21256,23 +21262,31 @@ struct table {
 template <class P, int Buffer>
 alignas(64) inline constexpr table<P, Buffer> table_of{};
 
+namespace detail {
+/// Where the arena has a buffer from byte `number` on, or the `number`-th argument or result.
+template <place Where, class T>
+VARVE_INLINE auto* base(auto const& mem, index_t number) {
+  if constexpr (Where == place::arena) return reinterpret_cast<T*>(mem.arena + number);
+  else if constexpr (Where == place::argument) return static_cast<T const*>(mem.argument[number]);
+  else return static_cast<T*>(mem.result[number]);
+}
+} // namespace detail
+
 /// First element of a buffer, with its type.
 template <class P, int Buffer>
 VARVE_INLINE auto* address(auto const& mem) {
   constexpr buffer b = P::value.buffers[Buffer];
   using T = type_of<b.type>;
-  if constexpr (b.where == place::arena) return reinterpret_cast<T*>(mem.arena + b.number);
-  else if constexpr (b.where == place::argument) return static_cast<T const*>(mem.argument[b.number]);
-  else if constexpr (b.where == place::result) return static_cast<T*>(mem.result[b.number]);
-  else if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
-  else return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
+  if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
+  else if constexpr (b.where == place::scratch) return reinterpret_cast<T*>(mem.scratch + mem.piece[b.number]);
+  else return detail::base<b.where, T>(mem, b.number);
 }
 
 namespace detail {
-/// Loops that an access depends on, and those outside of them.
-constexpr int depth_of(access const& a) {
+/// Loops that an access of these strides depends on, and those outside of them.
+constexpr int depth_of(index_t const* stride) {
   int n = max_rank;
-  while (n > 0 && a.stride[n - 1] == 0) --n;
+  while (n > 0 && stride[n - 1] == 0) --n;
   return n;
 }
 template <class P, int A, int... L>
@@ -21283,7 +21297,7 @@ VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]]
 }
 template <class P, int A>
 VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
-  return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A])>{});
+  return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A].stride)>{});
 }
 } // namespace detail
 
@@ -21531,6 +21545,69 @@ VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) 
 
 } // namespace varve::loop
 
+// ---- varve/graph/step_form.hpp
+/// @file
+/// What steps of a program have in common, and what each of them has of its own.
+/// `P` is a type with `static constexpr auto value`, a `static_program`.
+namespace varve::loop {
+
+/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time over every function that a template makes.
+struct step_form {
+  step_kind kind;
+  dtype type, from; // `from` of a load: what the memory holds
+  op_handle const* op;
+  bool wide, apart, wraps, kept;
+  int count;
+  place where; // of a load, and its strides
+  index_t stride[max_rank];
+  int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
+};
+/// Where a step leaves its value and finds its first operands; the value of a constant; the number of the buffer that is loaded from, and its first element.
+struct step_places {
+  int slot, kept, in[3];
+  double value;
+  index_t from, offset;
+};
+
+namespace detail {
+/// Is the code of a load shared with others? What lies in the program, or where run-time sizes say, is addressed by code of its own.
+template <class P>
+constexpr bool loads_alike(access const& a) {
+  place const where = P::value.buffers[a.buffer].where;
+  return !sized<P> && (where == place::arena || where == place::argument || where == place::result);
+}
+template <class P>
+consteval step_form form_of(int number) {
+  step const& s = P::value.steps[number];
+  step_form f{s.kind, s.type, s.from, s.op, s.wide, s.apart, s.wraps, s.kept >= 0, s.count, {}, {}, -1};
+  if (s.kind == step_kind::load && loads_alike<P>(P::value.accesses[s.access])) {
+    access const& a = P::value.accesses[s.access];
+    f.from = P::value.buffers[a.buffer].type, f.where = P::value.buffers[a.buffer].where;
+    for (int l = 0; l < max_rank; ++l) f.stride[l] = a.stride[l];
+    return f;
+  }
+  bool const own = s.kind == step_kind::op ? s.count < 1 || s.count > 2 || s.wide : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index || (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
+  if (own) f.number = number;
+  return f;
+}
+/// The places of `Count` steps from `First` on, which leave their values from `now[Slot]` on.
+template <class P, int First, int Slot, int Count>
+struct row_of_places {
+  step_places at[Count];
+  consteval row_of_places() : at{} {
+    for (int k = 0; k < Count; ++k) {
+      step const& s = P::value.steps[First + k];
+      at[k] = {Slot + k, s.kept, {s.in[0], s.in[1], s.in[2]}, s.value, 0, 0};
+      if (s.kind == step_kind::load) at[k].from = P::value.buffers[P::value.accesses[s.access].buffer].number, at[k].offset = P::value.accesses[s.access].offset;
+    }
+  }
+};
+template <class P, int First, int Slot, int Count>
+inline constexpr row_of_places<P, First, Slot, Count> places_of{};
+} // namespace detail
+
+} // namespace varve::loop
+
 // ---- varve/graph/emit.hpp
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its instruction.
@@ -21707,32 +21784,12 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 }
 } // namespace detail
 
-/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time over every function that a template makes.
-struct step_form {
-  step_kind kind;
-  dtype type, from;
-  op_handle const* op;
-  bool wide, apart, wraps;
-  int count;
-  int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
-};
-/// Where a step leaves its value and finds its first operands; the value of a constant.
-struct step_places {
-  int slot, in[3];
-  double value;
-};
-
 namespace detail {
-template <class P>
-consteval step_form form_of(int number) {
-  step const& s = P::value.steps[number];
-  bool const own = s.kind == step_kind::op ? s.count < 1 || s.count > 2 || s.wide : s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index || (s.kind >= step_kind::sum && s.kind <= step_kind::dot);
-  return {s.kind, s.type, s.from, s.op, s.wide, s.apart, s.wraps, s.count, own ? number : -1};
-}
-template <class P>
-consteval step_places places_of(int number, int slot) {
-  step const& s = P::value.steps[number];
-  return {slot, {s.in[0], s.in[1], s.in[2]}, s.value};
+/// A load of form `S`.
+template <step_form S, int Vector, class M, class V, int... L>
+VARVE_INLINE V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
+  auto const* const p = base<S.where, type_of<S.from>>(mem, at.from);
+  return load_lanes<V, M, (Vector >= 0 ? S.stride[Vector >= 0 ? Vector : 0] : 0)>(p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
 }
 
 /// A step by itself: what it reads depends on the indices, or its operands are many.
@@ -21770,12 +21827,14 @@ VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused
 }
 } // namespace detail
 
-/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`).
+/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`); what other blocks look for, beside the former too.
 template <step_form S, class P, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
   using detail::pick;
   if constexpr (S.number >= 0) {
-    detail::compute_alone<P, S.number, Vector, M>(mem, i, fixed, now, at.slot);
+    detail::compute_alone<P, S.number, Vector, M>(mem, i, static_cast<V const*>(fixed), now, at.slot);
+  } else if constexpr (S.kind == step_kind::load) {
+    now[at.slot] = detail::loaded<S, Vector, M, V>(mem, i, at, std::make_integer_sequence<int, detail::depth_of(S.stride)>{});
   } else if constexpr (S.kind >= step_kind::add && S.kind <= step_kind::div) {
     if constexpr (S.wraps && S.kind == step_kind::mul) now[at.slot] = kernel::wrapped_product<type_of<S.type>>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[S.count - 1])); // `square` has one operand
     else now[at.slot] = detail::arithmetic<S.kind>(pick(fixed, now, at.in[0]), pick(fixed, now, at.in[1]));
@@ -21801,6 +21860,7 @@ VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] ind
     if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == known::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
     else if constexpr (S.kind != step_kind::mul) now[at.slot] = detail::converted<S.type, dtype::int64>(now[at.slot]);
   }
+  if constexpr (S.kept) fixed[at.kept] = now[at.slot];
 }
 
 } // namespace varve::loop
@@ -22966,8 +23026,9 @@ private:
 constexpr bool stays_whole(program const& p, body const& b) {
   if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
   detail::long_operators is_long;
+  step const* const first = p.steps.data() + b.step_first;
   int steps = b.step_count;
-  for (int k = 0; k < b.step_count; ++k) steps += is_long.contains(p.steps[b.step_first + k]) ? long_step - 1 : 0;
+  for (int k = 0; k < b.step_count; ++k) steps += first[k].kind == step_kind::op && is_long.contains(first[k]) ? long_step - 1 : 0;
   return steps <= whole_body;
 }
 
@@ -22976,7 +23037,7 @@ namespace detail {
 struct cutter {
   program& p;
   body& b;
-  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last block that uses it (none: -1), its place in memory (-1)
+  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
   long_operators is_long{};
 
   static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
@@ -22996,7 +23057,7 @@ struct cutter {
     b.block_first = static_cast<int>(p.blocks.size());
     int together = 0; // steps that may not be parted from the one before
     for (int k = 0; k < b.step_count; ++k) {
-      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0, 0, 0});
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0});
       together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
       ++p.blocks.back().count;
       block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
@@ -23007,32 +23068,25 @@ struct cutter {
     last.assign(static_cast<std::size_t>(b.step_count), -1);
     for (int k = 0; k < b.step_count; ++k)
       operands(p.steps[b.step_first + k], [&](int& a) {
-        if (a >= 0 && block_of[a] != block_of[k]) last[a] = block_of[k];
+        if (a >= 0 && block_of[a] != block_of[k]) last[a] = k;
       });
-    int const end = static_cast<int>(p.blocks.size());
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
-      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = end;
-      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = end;
+      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = b.step_count;
+      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = b.step_count;
     }
   }
-  /// Gives every value that leaves its block a place, from its block until the last that uses it.
+  /// Gives every value that leaves its block a place, until the last step of another block that uses it.
   constexpr void find_places() {
     kept.assign(static_cast<std::size_t>(b.step_count), -1);
-    list<int> ending(static_cast<std::size_t>(b.block_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
-    for (int c = b.block_first; c < b.block_first + b.block_count; ++c) {
-      block& now = p.blocks[c];
-      for (int k = ending[c - b.block_first]; k >= 0; k = next[k]) free.push_back(kept[k]); // read in this block, before it writes
-      now.export_first = static_cast<int>(p.slots.size());
-      for (int q = 0; q < now.count; ++q) {
-        int const k = now.first - b.step_first + q;
-        if (last[k] < 0) continue;
-        if (free.empty()) free.push_back(b.kept++);
-        kept[k] = free.back();
-        free.pop_back();
-        next[k] = ending[last[k] - b.block_first], ending[last[k] - b.block_first] = k;
-        p.slots.push_back(q), p.slots.push_back(b.fixed_count + kept[k]);
-        ++now.export_count;
-      }
+    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    for (int k = 0; k < b.step_count; ++k) {
+      for (int ended = ending[k]; ended >= 0; ended = next[ended]) free.push_back(kept[ended]); // read by this step, before it writes
+      if (last[k] < 0) continue;
+      if (free.empty()) free.push_back(b.kept++);
+      kept[k] = free.back();
+      free.pop_back();
+      next[k] = ending[last[k]], ending[last[k]] = k;
+      p.steps[b.step_first + k].kept = b.fixed_count + kept[k];
     }
   }
   constexpr void run() {
@@ -23046,7 +23100,7 @@ struct cutter {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
-      s.apart = is_long.contains(s);
+      s.apart = s.kind == step_kind::op && is_long.contains(s);
     }
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
       sink& s = p.sinks[k];
@@ -23065,24 +23119,19 @@ constexpr void cut_long_bodies(program& p) {
 
 namespace detail {
 template <class P, int First, int From, int Vector, class M, class V, int... K>
-VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, K...>) {
-  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P>(First + From + K, From + K)), ...);
+VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P, First + From, From, sizeof...(K)>.at[K]), ...);
 }
 template <class P, int First, int Count, int Vector, class M, class V, int... C>
-VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V const* fixed, V* now, std::integer_sequence<int, C...>) {
+VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, C...>) {
   (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
-}
-template <class V, class P, int First, int... X>
-VARVE_INLINE void export_values(V* fixed, V const* now, std::integer_sequence<int, X...>) {
-  ((fixed[P::value.slots[First + 2 * X + 1]] = now[P::value.slots[First + 2 * X]]), ...);
 }
 /// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
 template <class P, int Block, int Vector, class M, class Mem, class V>
 VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
   V now[b.count];
-  run_some_steps<P, b.first, 0, Vector, M>(mem, i, static_cast<V const*>(fixed), now, std::make_integer_sequence<int, b.count>{});
-  export_values<V, P, b.export_first>(fixed, now, std::make_integer_sequence<int, b.export_count>{});
+  run_some_steps<P, b.first, 0, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, b.count>{});
 }
 template <class P, int First, int Vector, class M, class Mem, class V, int... C>
 VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
@@ -23092,8 +23141,30 @@ VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integ
 
 /// Computes steps `[First, First + Count)` into `now`, all in the caller.
 template <class P, int First, int Count, int Vector, class M, class V>
-VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now) {
+VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
   if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
+}
+
+namespace detail {
+template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE void run_row_apart(Mem const& mem, index_t const* i, V* fixed) {
+  run_some_steps<P, First, From, Vector, M>(mem, i, fixed, fixed, std::make_integer_sequence<int, Count>{});
+}
+template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
+VARVE_INLINE void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
+  if constexpr (From < Count) {
+    run_row_apart<P, First, From, (Count - From < block_steps ? Count - From : block_steps), Vector, M>(mem, i, fixed);
+    run_rows_apart<P, First, From + block_steps, Count, Vector, M>(mem, i, fixed);
+  }
+}
+} // namespace detail
+
+/// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own, too, when the body is cut into blocks.
+template <class P, int B, class M, class Mem, class V>
+VARVE_INLINE void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr body b = P::value.bodies[B];
+  if constexpr (b.block_count > 0) detail::run_rows_apart<P, b.fixed_first, 0, b.fixed_count, b.vector, M>(mem, i, fixed);
+  else run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
 }
 
 /// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
@@ -23326,7 +23397,7 @@ private:
   template <int L, class M, class Mem>
   static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
     if constexpr (any_accumulates<L>) all_sinks<act::start, L, 0, M>(mem, i, sum, fixed, fixed);
-    if constexpr (L == inner) run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
+    if constexpr (L == inner) run_fixed_steps<P, B, M>(mem, i, fixed);
     if constexpr (L == b.rank) {
       point<M>(mem, i, sum, fixed);
     } else if constexpr (L == b.vector && is_run_time(b.extent[L])) {
@@ -23396,7 +23467,7 @@ private:
     }
   }
   template <class M, class Mem>
-  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V const* fixed) {
+  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
@@ -23404,21 +23475,21 @@ private:
     all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V const* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
-    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K)), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P>(b.step_first + K, K))), ...);
+  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
+    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P, b.step_first, 0, b.step_count>.at[K])), ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
-  static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V const* fixed, V* now) {
+  static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
     if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
-    else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P>(b.step_first + K, K));
+    else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]);
   }
   template <class M, class Mem, int... C> // folds are limited to 256 elements
-  static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
+  static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
     (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
   }
   template <int From, class M, class Mem, int... K>
-  static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V const* fixed, V* now, std::integer_sequence<int, K...>) {
+  static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
     (take<From + K, M>(mem, i, sum, fixed, now), ...);
   }
   template <act A, int L, int From, class M, class Mem>
@@ -24563,24 +24634,32 @@ constexpr bool runs_in_pairs(body const& b) {
 
 /// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.
 constexpr void schedule(program& p, int room = registers) {
+  list<char> reorders(p.bodies.size(), 0);
+  bool any = false; // else no step has to be copied
+  for (std::size_t k = 0; k < p.bodies.size(); ++k) {
+    body& b = p.bodies[k];
+    if (b.sink_count > 128 || runs_in_pairs(b) || !stays_whole(p, b)) continue;
+    bool whole = true;
+    for (int s = 0; s < b.step_count && whole; ++s) whole = p.steps[b.step_first + s].kind != step_kind::records;
+    if (whole && detail::scheduler{p, b}.most_alive() > room) reorders[k] = 1, any = true;
+  }
+  if (!any) return;
   list<step> all;
   all.reserve(p.steps.size() + p.sinks.size());
-  for (body& b : p.bodies) {
+  for (std::size_t n = 0; n < p.bodies.size(); ++n) {
+    body& b = p.bodies[n];
     int const fixed = static_cast<int>(all.size());
     for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
     int const first = static_cast<int>(all.size());
-    bool whole = b.sink_count <= 128 && stays_whole(p, b);
-    for (int k = 0; k < b.step_count && whole; ++k) whole = p.steps[b.step_first + k].kind != step_kind::records;
-    detail::scheduler order{p, b};
-    if (whole && !runs_in_pairs(b) && order.most_alive() > room) {
-      b.step_count = order.run(all);
+    if (reorders[n]) {
+      b.step_count = detail::scheduler{p, b}.run(all);
       b.ordered = true;
     } else {
       for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
     }
     b.fixed_first = fixed, b.step_first = first;
   }
-  p.steps = all;
+  p.steps = static_cast<list<step>&&>(all);
 }
 
 } // namespace varve::loop
