@@ -127,6 +127,24 @@ TEST_CASE("fuse: values used many blocks later, records and sums in a body of bl
   CHECK(std::abs(s_expected) > 1e-3f); // something was computed
 }
 
+TEMPLATE_TEST_CASE_SIG("fuse: long operators of a body that stays whole are calls where they are many", "[graph][fuse]", ((int Sines, bool Calls), Sines, Calls), (16, false), (17, true), (40, true)) {
+  constexpr auto f = [](auto const& x) {
+    auto y = x * 1.0f;
+    for (int k = 0; k < Sines; ++k) y = vv::sin(y) * 0.5f + x;
+    return vv::sum(y);
+  };
+  points const x = sample();
+  constexpr auto fast = vv::fuse(f);
+  using program = typename decltype(fast)::template program<points>;
+  STATIC_REQUIRE(program::value.bodies[0].block_count == 0);
+  STATIC_REQUIRE([] {
+    int calls = 0;
+    for (auto const& s : program::value.steps) calls += s.apart;
+    return calls;
+  }() == (Calls ? Sines : 0));
+  CHECK(fast(x) == Approx(f(x)).epsilon(1e-5));
+}
+
 TEMPLATE_TEST_CASE("fuse: what a body of blocks needs computed before its loop is several functions too", "[graph][fuse]", float, double) {
   using T = TestType;
   vv::array<T, 3, 67> x;

@@ -10,6 +10,8 @@ namespace varve::loop {
 
 /// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many operations counts as `long_step` of them.
 inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
+/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler 0.1 s, and registers saved around a call cost little beside its work.
+inline constexpr int inlined_operators = 16;
 
 namespace detail {
 /// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator once.
@@ -121,10 +123,25 @@ struct cutter {
 };
 } // namespace detail
 
-/// Cuts the long bodies of a program into blocks. Linear in the number of steps and operands.
+namespace detail {
+/// Calls the long operators of a body that stays whole, where they are many.
+constexpr void call_many_apart(program& p, body const& b) {
+  if (b.step_count <= inlined_operators) return;
+  step* const first = p.steps.data() + b.step_first;
+  long_operators is_long;
+  list<int> found;
+  for (int k = 0; k < b.step_count; ++k)
+    if (first[k].kind == step_kind::op && is_long.contains(first[k])) found.push_back(k);
+  if (static_cast<int>(found.size()) <= inlined_operators) return;
+  for (int k : found) first[k].apart = true;
+}
+} // namespace detail
+
+/// Cuts the long bodies of a program into blocks; of others, calls long operators that are many. Linear in the number of steps and operands.
 constexpr void cut_long_bodies(program& p) {
   for (body& b : p.bodies)
     if (!b.ordered && !stays_whole(p, b)) b.paired = false, detail::cutter{p, b}.run();
+    else detail::call_many_apart(p, b);
 }
 
 namespace detail {
