@@ -32,15 +32,20 @@ private:
   };
   list<entry> seen{};
 };
+/// Calls `f(step)` for every long operator of a body.
+template <class Steps, class F>
+constexpr void for_each_long(Steps* first, body const& b, F f) {
+  long_operators is_long;
+  for (int k = 0; k < b.step_count; ++k)
+    if (first[k].kind == step_kind::op && is_long.contains(first[k])) f(first[k]);
+}
 } // namespace detail
 
 /// Is a body compiled as a whole? Long ones are cut into blocks.
 constexpr bool stays_whole(program const& p, body const& b) {
   if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
-  detail::long_operators is_long;
-  step const* const first = p.steps.data() + b.step_first;
   int steps = b.step_count;
-  for (int k = 0; k < b.step_count; ++k) steps += first[k].kind == step_kind::op && is_long.contains(first[k]) ? long_step - 1 : 0;
+  detail::for_each_long(p.steps.data() + b.step_first, b, [&](step const&) { steps += long_step - 1; });
   return steps <= whole_body;
 }
 
@@ -127,13 +132,10 @@ namespace detail {
 /// Calls the long operators of a body that stays whole, where they are many.
 constexpr void call_many_apart(program& p, body const& b) {
   if (b.step_count <= inlined_operators) return;
-  step* const first = p.steps.data() + b.step_first;
-  long_operators is_long;
-  list<int> found;
-  for (int k = 0; k < b.step_count; ++k)
-    if (first[k].kind == step_kind::op && is_long.contains(first[k])) found.push_back(k);
+  list<step*> found;
+  for_each_long(p.steps.data() + b.step_first, b, [&](step& s) { found.push_back(&s); });
   if (static_cast<int>(found.size()) <= inlined_operators) return;
-  for (int k : found) first[k].apart = true;
+  for (step* s : found) s->apart = true;
 }
 } // namespace detail
 
