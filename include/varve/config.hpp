@@ -50,6 +50,19 @@
 #else
 #define VARVE_INLINE inline
 #endif
+/// A part of a fused program, and the function that all its parts are inlined into. In g++ a function inlined by force is optimized with all that is inlined into it, once for each of a
+/// dozen such functions within each other, and what they call that is not forced (xsimd's functions) is inlined last of all: compiling took up to twice as long. `flatten` copies parts
+/// that are optimized already; in clang it concerns direct calls only, and each function inlined by force is gone at once.
+#if defined(__OPTIMIZE__) && defined(__clang__)
+#define VARVE_PART __attribute__((always_inline))
+#define VARVE_WHOLE
+#elif defined(__OPTIMIZE__)
+#define VARVE_PART
+#define VARVE_WHOLE __attribute__((flatten))
+#else
+#define VARVE_PART
+#define VARVE_WHOLE
+#endif
 /// Keeps error paths and drivers out of the callers' code.
 #define VARVE_COLD __attribute__((noinline, cold))
 /// Keeps a driver out of its callers' code.

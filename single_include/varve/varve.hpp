@@ -65,6 +65,19 @@
 #else
 #define VARVE_INLINE inline
 #endif
+/// A part of a fused program, and the function that all its parts are inlined into. In g++ a function inlined by force is optimized with all that is inlined into it, once for each of a
+/// dozen such functions within each other, and what they call that is not forced (xsimd's functions) is inlined last of all: compiling took up to twice as long. `flatten` copies parts
+/// that are optimized already; in clang it concerns direct calls only, and each function inlined by force is gone at once.
+#if defined(__OPTIMIZE__) && defined(__clang__)
+#define VARVE_PART __attribute__((always_inline))
+#define VARVE_WHOLE
+#elif defined(__OPTIMIZE__)
+#define VARVE_PART
+#define VARVE_WHOLE __attribute__((flatten))
+#else
+#define VARVE_PART
+#define VARVE_WHOLE
+#endif
 /// Keeps error paths and drivers out of the callers' code.
 #define VARVE_COLD __attribute__((noinline, cold))
 /// Keeps a driver out of its callers' code.
@@ -21265,7 +21278,7 @@ alignas(64) inline constexpr table<P, Buffer> table_of{};
 namespace detail {
 /// Where the arena has a buffer from byte `number` on, or the `number`-th argument or result.
 template <place Where, class T>
-VARVE_INLINE auto* base(auto const& mem, index_t number) {
+VARVE_PART auto* base(auto const& mem, index_t number) {
   if constexpr (Where == place::arena) return reinterpret_cast<T*>(mem.arena + number);
   else if constexpr (Where == place::argument) return static_cast<T const*>(mem.argument[number]);
   else return static_cast<T*>(mem.result[number]);
@@ -21274,7 +21287,7 @@ VARVE_INLINE auto* base(auto const& mem, index_t number) {
 
 /// First element of a buffer, with its type.
 template <class P, int Buffer>
-VARVE_INLINE auto* address(auto const& mem) {
+VARVE_PART auto* address(auto const& mem) {
   constexpr buffer b = P::value.buffers[Buffer];
   using T = type_of<b.type>;
   if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
@@ -21290,13 +21303,13 @@ constexpr int depth_of(index_t const* stride) {
   return n;
 }
 template <class P, int A, int... L>
-VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, std::integer_sequence<int, L...>) {
+VARVE_PART index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, std::integer_sequence<int, L...>) {
   constexpr access a = P::value.accesses[A];
   if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
   else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
 }
 template <class P, int A>
-VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
+VARVE_PART index_t position(auto const& mem, index_t const* i) {
   return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A].stride)>{});
 }
 } // namespace detail
@@ -21469,7 +21482,7 @@ using lanes_counted = lanes_in_use<0>;
 template <int Live>
 using lanes_overlapping = lanes_in_use<Live, -1>;
 template <class M, class V>
-VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
+VARVE_PART index_t live_lanes([[maybe_unused]] index_t const* i) {
   if constexpr (M::live == 0) return i[max_rank];
   else return M::live;
 }
@@ -21477,7 +21490,7 @@ VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
 namespace detail {
 /// Elements `p[0], p[Stride], ...` as a value of the lane type.
 template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_lanes(T const* p) {
+VARVE_PART V load_lanes(T const* p) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
     return static_cast<V>(*p);
@@ -21497,7 +21510,7 @@ VARVE_INLINE V load_lanes(T const* p) {
 
 /// The first `live` of them, elements `stride` apart, both known at run time.
 template <class V, index_t Stride, class T>
-VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
+VARVE_PART V load_counted(T const* p, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V> || Stride == 0) {
     return V(static_cast<E>(*p));
@@ -21512,7 +21525,7 @@ VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
 
 /// ... and back; `Fits`: no integer has to wrap around.
 template <class M, index_t Stride, bool Fits = false, class T, class V>
-VARVE_INLINE void store_lanes(T* p, V const& v) {
+VARVE_PART void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
     *p = kernel::wrapped<T>(v);
@@ -21529,7 +21542,7 @@ VARVE_INLINE void store_lanes(T* p, V const& v) {
 }
 
 template <index_t Stride, class T, class V>
-VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) {
+VARVE_PART void store_counted(T* p, V const& v, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
     *p = kernel::wrapped<T>(v);
@@ -21617,19 +21630,19 @@ namespace varve::loop {
 namespace detail {
 /// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
+VARVE_PART V load_sized(auto const& mem, index_t const* i, T const* p) {
   if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
   else return load_lanes<V, M, Stride>(p);
 }
 template <class M, index_t Stride, bool Fits, class T, class V>
-VARVE_INLINE void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
+VARVE_PART void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
   if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
   else store_lanes<M, Stride, Fits>(p, v);
 }
 
 /// 0, 1, 2, ... times `step`.
 template <class V>
-VARVE_INLINE V ramp(kernel::element_t<V> step) {
+VARVE_PART V ramp(kernel::element_t<V> step) {
   using E = kernel::element_t<V>;
   if constexpr (kernel::is_batch<V>) {
     alignas(64) E all[kernel::lanes<E>];
@@ -21641,36 +21654,36 @@ VARVE_INLINE V ramp(kernel::element_t<V> step) {
 }
 
 template <class V>
-VARVE_INLINE V pick_greatest(V const& a, V const& b) {
+VARVE_PART V pick_greatest(V const& a, V const& b) {
   if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
   else return a > b || a != a ? a : b;
 }
 template <class V>
-VARVE_INLINE V pick_least(V const& a, V const& b) {
+VARVE_PART V pick_least(V const& a, V const& b) {
   if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
   else return a < b || a != a ? a : b;
 }
 template <class V>
-VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
+VARVE_PART V multiply_add(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
   else if constexpr (std::is_integral_v<V>) return kernel::add(kernel::mul(a, b), c);
   else return a * b + c;
 }
 /// c - a * b
 template <class V>
-VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
+VARVE_PART V subtract_product(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
   else if constexpr (std::is_integral_v<V>) return kernel::sub(c, kernel::mul(a, b));
   else return c - a * b;
 }
 /// Rounds a double to the dtype it stands for.
 template <dtype D>
-VARVE_INLINE double rounded(double x) {
+VARVE_PART double rounded(double x) {
   if constexpr (D == dtype::float64) return x;
   else return static_cast<double>(kernel::wrapped<type_of<D>>(x));
 }
 template <dtype To, dtype From, class V>
-VARVE_INLINE V converted(V const& x) {
+VARVE_PART V converted(V const& x) {
   using E = kernel::element_t<V>;
   if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
     return x;
@@ -21691,12 +21704,12 @@ VARVE_INLINE V converted(V const& x) {
 namespace detail {
 /// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
 template <class V>
-VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
+VARVE_PART V const& pick(V const* fixed, V const* now, int slot) {
   return slot >= 0 ? now[slot] : fixed[~slot];
 }
 /// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
 template <step_kind Kind, class V>
-VARVE_INLINE V arithmetic(V const& a, V const& b) {
+VARVE_PART V arithmetic(V const& a, V const& b) {
 #if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
   if constexpr (kernel::is_batch<V> && std::is_floating_point_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return V(a.data + b.data);
@@ -21729,20 +21742,20 @@ constexpr auto kernel_of(op_handle const& op) {
 }
 /// A kernel as a function that many steps share.
 template <auto Kernel, class V, class... X>
-VARVE_NOINLINE V call_apart(X... x) {
+VARVE_NOINLINE VARVE_WHOLE V call_apart(X... x) {
   V const a[] = {x...};
   return Kernel(a);
 }
 /// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
-VARVE_INLINE V const& term(V const* fixed, V const* now) {
+VARVE_PART V const& term(V const* fixed, V const* now) {
   constexpr int slot = P::value.slots[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
 }
 /// An operator by its lane kernel.
 template <class P, int S, class V, int... K>
-VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+VARVE_PART V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step s = P::value.steps[S];
   if constexpr (s.wide && s.from == dtype::float32) {
     constexpr auto k = s.op->lane_f32;
@@ -21757,19 +21770,19 @@ VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* 
 }
 /// One of many terms goes to one of two partial results: half the latency.
 template <step_kind Kind, int K, class V>
-VARVE_INLINE void take(V* r, V const& x) {
+VARVE_PART void take(V* r, V const& x) {
   if constexpr (K < 2) r[K] = x;
   else if constexpr (Kind == step_kind::sum) r[K % 2] = arithmetic<step_kind::add>(r[K % 2], x);
   else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
   else r[K % 2] = pick_least(r[K % 2], x);
 }
 template <int K, class V>
-VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
+VARVE_PART void take_product(V* r, V const& a, V const& b) {
   if constexpr (K < 2) r[K] = arithmetic<step_kind::mul>(a, b);
   else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
 }
 template <class P, int S, class V, int... K>
-VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+VARVE_PART V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step_kind kind = P::value.steps[S].kind;
   V r[2];
   if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
@@ -21787,14 +21800,14 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 namespace detail {
 /// A load of form `S`.
 template <step_form S, int Vector, class M, class V, int... L>
-VARVE_INLINE V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
+VARVE_PART V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
   auto const* const p = base<S.where, type_of<S.from>>(mem, at.from);
   return load_lanes<V, M, (Vector >= 0 ? S.stride[Vector >= 0 ? Vector : 0] : 0)>(p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
 }
 
 /// A step by itself: what it reads depends on the indices, or its operands are many.
 template <class P, int S, int Vector, class M, class V>
-VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
+VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
   if constexpr (s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index) {
@@ -21829,7 +21842,7 @@ VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused
 
 /// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`); what other blocks look for, beside the former too.
 template <step_form S, class P, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
   using detail::pick;
   if constexpr (S.number >= 0) {
     detail::compute_alone<P, S.number, Vector, M>(mem, i, static_cast<V const*>(fixed), now, at.slot);
@@ -23000,7 +23013,7 @@ namespace varve::loop {
 
 /// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many operations counts as `long_step` of them.
 inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
-/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler 0.1 s, and registers saved around a call cost little beside its work.
+/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler up to 0.03 s, and registers saved around a call cost little beside its work.
 inline constexpr int inlined_operators = 16;
 
 namespace detail {
@@ -23138,39 +23151,39 @@ constexpr void cut_long_bodies(program& p) {
 
 namespace detail {
 template <class P, int First, int From, int Vector, class M, class V, int... K>
-VARVE_INLINE void run_some_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, K...>) {
+VARVE_PART void run_some_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, K...>) {
   (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P, First + From, From, sizeof...(K)>.at[K]), ...);
 }
 template <class P, int First, int Count, int Vector, class M, class V, int... C>
-VARVE_INLINE void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, C...>) {
+VARVE_PART void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, C...>) {
   (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
 }
 /// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
 template <class P, int Block, int Vector, class M, class Mem, class V>
-VARVE_NOINLINE void run_block(Mem const& mem, index_t const* i, V* fixed) {
+VARVE_NOINLINE VARVE_WHOLE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
   V now[b.count];
   run_some_steps<P, b.first, 0, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, b.count>{});
 }
 template <class P, int First, int Vector, class M, class Mem, class V, int... C>
-VARVE_INLINE void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
+VARVE_PART void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
   (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
 }
 } // namespace detail
 
 /// Computes steps `[First, First + Count)` into `now`, all in the caller.
 template <class P, int First, int Count, int Vector, class M, class V>
-VARVE_INLINE void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
+VARVE_PART void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
   if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
 }
 
 namespace detail {
 template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
-VARVE_NOINLINE void run_row_apart(Mem const& mem, index_t const* i, V* fixed) {
+VARVE_NOINLINE VARVE_WHOLE void run_row_apart(Mem const& mem, index_t const* i, V* fixed) {
   run_some_steps<P, First, From, Vector, M>(mem, i, fixed, fixed, std::make_integer_sequence<int, Count>{});
 }
 template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
-VARVE_INLINE void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
+VARVE_PART void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
   if constexpr (From < Count) {
     run_row_apart<P, First, From, (Count - From < block_steps ? Count - From : block_steps), Vector, M>(mem, i, fixed);
     run_rows_apart<P, First, From + block_steps, Count, Vector, M>(mem, i, fixed);
@@ -23180,7 +23193,7 @@ VARVE_INLINE void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
 
 /// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own, too, when the body is cut into blocks.
 template <class P, int B, class M, class Mem, class V>
-VARVE_INLINE void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
+VARVE_PART void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
   constexpr body b = P::value.bodies[B];
   if constexpr (b.block_count > 0) detail::run_rows_apart<P, b.fixed_first, 0, b.fixed_count, b.vector, M>(mem, i, fixed);
   else run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
@@ -23188,7 +23201,7 @@ VARVE_INLINE void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
 
 /// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
 template <class P, int First, int Count, int Vector, class M, class Mem, class V>
-VARVE_INLINE void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
+VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
   constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
   detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
   if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
@@ -23211,13 +23224,13 @@ constexpr T neutral() {
 }
 /// A sum of integers of 32 bits that stand in the bits of floats; of the second without its lowest bits.
 template <class V>
-VARVE_INLINE V sum_of_bits(V const& r, V const& x, int lowest = 0) {
+VARVE_PART V sum_of_bits(V const& r, V const& x, int lowest = 0) {
   using bits = std::conditional_t<kernel::is_batch<V>, kernel::detail::beside_t<std::int32_t, float>, std::int32_t>;
   return std::bit_cast<V>(std::bit_cast<bits>(r) + (std::bit_cast<bits>(x) >> lowest));
 }
 /// Two partial results in one.
 template <sink_kind Kind, class X>
-VARVE_INLINE X merged(X const& r, X const& x) {
+VARVE_PART X merged(X const& r, X const& x) {
   if constexpr (Kind == sink_kind::count && std::is_same_v<kernel::element_t<X>, float>) return sum_of_bits(r, x);
   else if constexpr (Kind == sink_kind::sum && std::is_integral_v<X>) return kernel::add(r, x);
   else if constexpr (Kind == sink_kind::sum || Kind == sink_kind::count) return r + x;
@@ -23226,7 +23239,7 @@ VARVE_INLINE X merged(X const& r, X const& x) {
 }
 /// A partial result and one more value, or product of two.
 template <sink_kind Kind, bool Product, bool Minus, class V>
-VARVE_INLINE V with_one_more(V const& r, V const& a, V const& c) {
+VARVE_PART V with_one_more(V const& r, V const& a, V const& c) {
   if constexpr (Kind == sink_kind::count) return sum_of_bits(r, Product ? V(a * c) : a, 29); // 1.0f is 2^29 and more
   else if constexpr (Product && Minus) return detail::subtract_product<V>(a, c, r);
   else if constexpr (Product) return detail::multiply_add<V>(a, c, r);
@@ -23234,12 +23247,12 @@ VARVE_INLINE V with_one_more(V const& r, V const& a, V const& c) {
 }
 /// What the lanes of a partial result of kind `count` have counted.
 template <class V>
-VARVE_INLINE auto counts_of(V const& x) {
+VARVE_PART auto counts_of(V const& x) {
   return std::bit_cast<std::array<std::int32_t, sizeof(V) / 4>>(x);
 }
 /// The lanes of a partial result as one number.
 template <sink_kind Kind, class V>
-VARVE_INLINE auto across(V const& x) {
+VARVE_PART auto across(V const& x) {
   if constexpr (Kind == sink_kind::count) {
     std::int64_t n = 0;
     for (std::int32_t const one : counts_of(x)) n += one;
@@ -23266,7 +23279,7 @@ template <class P, int B, class T>
 using number_of_part = std::conditional_t<any_counts<P, B>, double, T>;
 /// `x` in the lanes that count, `old` in the others.
 template <class M, bool Apply, class V>
-VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
+VARVE_PART V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
   using T = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V> || !Apply || (M::live == static_cast<int>(kernel::lanes<T>) && M::first == 0)) {
     return x;
@@ -23280,7 +23293,7 @@ VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unu
 
 /// Leaves, or adds to what is there, what each lane that counts has counted.
 template <class M, bool Accumulate, class X, class V>
-VARVE_INLINE void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
+VARVE_PART void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
   auto const n = counts_of(x);
   for (index_t l = M::first < 0 ? i[max_rank] : M::first; l < live_lanes<M, V>(i); ++l) p[l * stride] = static_cast<X>((Accumulate ? p[l * stride] : X(0)) + n[static_cast<std::size_t>(l)]);
 }
@@ -23339,7 +23352,7 @@ struct nest {
   /// Whether threads share the outermost loop.
   static constexpr bool shared = threaded && can_share<P>(b);
   template <class Mem>
-  static VARVE_INLINE void run(Mem const& mem) {
+  static VARVE_PART void run(Mem const& mem) {
     if constexpr (shared) {
       run_in_parts(mem, std::make_integer_sequence<int, b.rank>{});
     } else {
@@ -23382,7 +23395,7 @@ private:
   /// The parts of the outermost loop; what they sum up is put together in their order.
   using number = number_of_part<P, B, T>;
   template <class Mem, int... L>
-  static VARVE_INLINE void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
+  static VARVE_PART void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
     loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
     constexpr bool sums = any_accumulates<0>;
     number partial[sums ? loop_parts::most : 1][sinks];
@@ -23391,7 +23404,7 @@ private:
   }
   static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
   template <class Mem, int... S>
-  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
+  static VARVE_NOINLINE VARVE_WHOLE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
     Mem const own = mem; // nobody else sees it, so that addresses are read once
     index_t i[part_end + 1];
     for (index_t& x : i) x = 0;
@@ -23402,19 +23415,19 @@ private:
     ((accumulates<0, S> ? void(partial[S] = static_cast<number>(across<kind_at<S>>(total<S>(sum)))) : void()), ...);
   }
   template <class Mem, int... S>
-  static VARVE_INLINE void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+  static VARVE_PART void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
     for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<kind_at<S>>(partial[0][S], partial[k][S]) : number(0)), ...);
     ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
   template <int L>
-  static VARVE_INLINE index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
+  static VARVE_PART index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
   template <int L>
-  static VARVE_INLINE index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
+  static VARVE_PART index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
 
   template <int L, class M, class Mem>
-  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
+  static VARVE_PART void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
     if constexpr (any_accumulates<L>) all_sinks<act::start, L, 0, M>(mem, i, sum, fixed, fixed);
     if constexpr (L == inner) run_fixed_steps<P, B, M>(mem, i, fixed);
     if constexpr (L == b.rank) {
@@ -23467,7 +23480,7 @@ private:
     if constexpr (any_accumulates<L> && !(shared && L == 0)) all_sinks<act::finish, L, 0, M>(mem, i, sum, fixed, fixed);
   }
   template <int L, class M, class Mem, int... U>
-  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+  static VARVE_PART void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
     index_t const start = i[L];
     ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
     i[L] = start;
@@ -23475,7 +23488,7 @@ private:
 
   /// One point of the iteration space, or one vector of points.
   template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+  static VARVE_PART void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
       run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
       all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, fixed);
@@ -23486,7 +23499,7 @@ private:
     }
   }
   template <class M, class Mem>
-  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+  static VARVE_PART void pair(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
@@ -23494,25 +23507,25 @@ private:
     all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
+  static VARVE_PART void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
     ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P, b.step_first, 0, b.step_count>.at[K])), ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
-  static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
+  static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
     if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
     else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]);
   }
   template <class M, class Mem, int... C> // folds are limited to 256 elements
-  static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
+  static VARVE_PART void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
     (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
   }
   template <int From, class M, class Mem, int... K>
-  static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
+  static VARVE_PART void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
     (take<From + K, M>(mem, i, sum, fixed, now), ...);
   }
   template <act A, int L, int From, class M, class Mem>
-  static VARVE_INLINE void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+  static VARVE_PART void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
     if constexpr (alike) {
       sinks_alike<A, M>(mem, i, sum, fixed, now);
     } else {
@@ -23522,7 +23535,7 @@ private:
     }
   }
   template <act A, class M, class Mem>
-  static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+  static VARVE_NOINLINE VARVE_WHOLE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
     using table = sink_table<P, B>;
     for (int s = 0; s < sinks; ++s) {
       if constexpr (A == act::start) {
@@ -23538,18 +23551,18 @@ private:
     }
   }
   template <act A, int L, int From, class M, class Mem>
-  static VARVE_NOINLINE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+  static VARVE_NOINLINE VARVE_WHOLE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
     some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
   }
   template <act A, int L, int From, class M, class Mem, int... S>
-  static VARVE_INLINE void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+  static VARVE_PART void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
     if constexpr (A == act::leave) (leave<From + S, M>(mem, i, sum, fixed, now), ...);
     else if constexpr (A == act::start) (start<L, From + S>(sum), ...);
     else (finish<L, From + S, M>(mem, i, sum), ...);
   }
   /// Stores or accumulates one value of the body.
   template <int S, class M, class Mem>
-  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+  static VARVE_PART void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
@@ -23572,22 +23585,22 @@ private:
   }
   /// What memory holds of a reduction.
   template <int S, class M, class Mem, class X>
-  static VARVE_INLINE V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
+  static VARVE_PART V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
     if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
     else return detail::load_lanes<V, M, target_stride<S>>(p);
   }
   template <int S, class M, class Mem, class X>
-  static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
+  static VARVE_PART void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
     if constexpr (sized<P>) detail::store_sized<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(mem, i, p, v);
     else detail::store_lanes<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(p, v);
   }
   template <int L, int S>
-  static VARVE_INLINE void start([[maybe_unused]] V* sum) {
+  static VARVE_PART void start([[maybe_unused]] V* sum) {
     if constexpr (accumulates<L, S>)
       for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<kind_at<S>, T>());
   }
   template <int L, int S, class M, class Mem>
-  static VARVE_INLINE void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
+  static VARVE_PART void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
       V const r = total<S>(sum);
@@ -23600,14 +23613,14 @@ private:
   }
   /// What the vectors side by side have summed up.
   template <int S>
-  static VARVE_INLINE V total(V const* sum) {
+  static VARVE_PART V total(V const* sum) {
     V r = sum[S];
     for (int u = 1; u < side_by_side; ++u) r = merged<kind_at<S>>(r, sum[u * sinks + S]);
     return r;
   }
   /// Writes the number that a reduction came to, or adds it to what is there.
   template <int S, class X, class R>
-  static VARVE_INLINE void leave_number(X* p, R r) {
+  static VARVE_PART void leave_number(X* p, R r) {
     if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<R>(*p), r);
     *p = kernel::wrapped<X>(r);
   }
@@ -24721,7 +24734,7 @@ void run_sized(memory<Arguments, Results> const& given, size_values<P> const& si
 namespace detail {
 /// Runs a function of a program, `P`, with the symbols that its caller has.
 template <class P, int Arguments, int Results>
-VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
+VARVE_PART void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
   if constexpr (sized<P>) {
     static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
     size_values<P> const sizes(mem.size); // the first of which are the symbols
@@ -24736,7 +24749,7 @@ VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, 
 
 namespace detail {
 template <class P, int S, int R, int... A, int... Q>
-VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+VARVE_PART void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   using sub = compiled<region_of<typename P::make, R>>;
   run_inner<sub, sizeof...(A), sizeof...(Q)>(mem, {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
@@ -24746,7 +24759,7 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 namespace detail {
 /// Bytes of the buffer in slot `Slot`.
 template <class P, int Slot>
-VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
+VARVE_PART index_t bytes_of([[maybe_unused]] auto const& mem) {
   constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
 }
@@ -24759,7 +24772,7 @@ constexpr bool is_short() {
 }
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
-VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
@@ -24775,7 +24788,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem)))) : void()), ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
-  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
+  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) VARVE_PART {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
@@ -24786,7 +24799,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
       return k < steps;
     }
   };
-  auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
+  auto const step = [&](void* const* from, void* const* to, index_t k) VARVE_PART {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
     run_inner<sub, sizeof...(A), sizeof...(Q)>(
         mem,
@@ -24822,7 +24835,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
 
 /// Executes stage `S` of program `P`.
 template <class P, int S>
-VARVE_INLINE void run_stage(auto const& mem) {
+VARVE_PART void run_stage(auto const& mem) {
   constexpr stage s = P::value.stages[S];
   if constexpr (s.kind == stage_kind::loops) {
     nest<P, s.number>::run(mem);
@@ -24845,16 +24858,16 @@ VARVE_INLINE void run_stage(auto const& mem) {
 
 namespace detail {
 template <class P, int From, class Mem, int... K>
-VARVE_INLINE void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
+VARVE_PART void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
   (run_stage<P, From + K>(mem), ...);
 }
 template <class P, int From, int Count, class Mem>
-VARVE_NOINLINE void run_stages_apart(Mem const& mem) {
+VARVE_NOINLINE VARVE_WHOLE void run_stages_apart(Mem const& mem) {
   run_stages<P, From>(mem, std::make_integer_sequence<int, Count>{});
 }
 /// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256 elements.
 template <class P, int From, int Stages, class Mem>
-VARVE_INLINE void run_some([[maybe_unused]] Mem const& mem) {
+VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
   if constexpr (Stages <= 64 && From == 0) {
     run_stages<P, 0>(mem, std::make_integer_sequence<int, Stages>{});
   } else if constexpr (Stages > 0) {
@@ -24867,7 +24880,7 @@ VARVE_INLINE void run_some([[maybe_unused]] Mem const& mem) {
 
 /// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack.
 template <class P, int Arguments, int Results>
-VARVE_INLINE void run(memory<Arguments, Results> mem) {
+VARVE_PART void run(memory<Arguments, Results> mem) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
   constexpr index_t bytes = P::value.workspace;
   alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
@@ -24883,7 +24896,7 @@ struct sized_memory : memory<Arguments, Results> {
   std::byte* scratch;
 };
 template <class P, int Arguments, int Results>
-VARVE_INLINE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
+VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
   constexpr index_t bytes = P::value.workspace;
   alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
@@ -24954,7 +24967,7 @@ struct compiled : detail::built_once_or_twice<Make> {
   static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   /// Executes the program.
   template <int Arguments, int Results>
-  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+  static VARVE_PART void run(memory<Arguments, Results> const& mem) {
     loop::run<compiled>(mem);
   }
 };
@@ -25393,20 +25406,20 @@ template <class P, std::size_t... K>
 struct result_pack<P, std::index_sequence<K...>> {
   using tuple = std::tuple<typename result_type_of<P, static_cast<int>(K)>::result...>;
   template <class... A>
-  static VARVE_INLINE auto call(A const&... a) {
+  static VARVE_PART auto call(A const&... a) {
     if constexpr (sizeof...(K) == 1) return one(a...);
     else return several(a...);
   }
 
 private: // the result is declared in the outermost block: elsewhere g++ 12 would copy it
   template <class... A>
-  static VARVE_INLINE auto one(A const&... a) {
+  static VARVE_PART auto one(A const&... a) {
     typename result_type_of<P, 0>::result r;
     P::template run<sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
     return r;
   }
   template <class... A>
-  static VARVE_INLINE tuple several(A const&... a) {
+  static VARVE_PART tuple several(A const&... a) {
     tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
     P::template run<sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
     return r;
@@ -25418,7 +25431,7 @@ template <class F, class How, class... R>
 struct writer {
   std::tuple<R...> out; // references to variables; views by value
   template <class... A>
-  void operator()(A const&... a) const {
+  VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
       using P = program_for<How, F, argument<A>...>;
       static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
@@ -25428,7 +25441,7 @@ struct writer {
 
 private:
   template <class P, std::size_t... K, class... A>
-  VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
+  VARVE_PART void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
@@ -25452,7 +25465,7 @@ struct fused {
   /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a plain number, others are arrays, several a `std::tuple`;
   /// for several large ones prefer `into`.
   template <class... A>
-  auto operator()(A const&... a) const {
+  VARVE_WHOLE auto operator()(A const&... a) const {
     if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
@@ -25612,7 +25625,7 @@ struct checked_arguments<std::integer_sequence<int, K...>, S...> {
 
 /// Runs program `P` on checked arguments into the memory `out...`.
 template <class P, class... A, class... R>
-VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
+VARVE_WHOLE void run_checked(std::tuple<A...> const& in, R*... out) {
   std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
 }
 

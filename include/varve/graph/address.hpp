@@ -31,7 +31,7 @@ alignas(64) inline constexpr table<P, Buffer> table_of{};
 namespace detail {
 /// Where the arena has a buffer from byte `number` on, or the `number`-th argument or result.
 template <place Where, class T>
-VARVE_INLINE auto* base(auto const& mem, index_t number) {
+VARVE_PART auto* base(auto const& mem, index_t number) {
   if constexpr (Where == place::arena) return reinterpret_cast<T*>(mem.arena + number);
   else if constexpr (Where == place::argument) return static_cast<T const*>(mem.argument[number]);
   else return static_cast<T*>(mem.result[number]);
@@ -40,7 +40,7 @@ VARVE_INLINE auto* base(auto const& mem, index_t number) {
 
 /// First element of a buffer, with its type.
 template <class P, int Buffer>
-VARVE_INLINE auto* address(auto const& mem) {
+VARVE_PART auto* address(auto const& mem) {
   constexpr buffer b = P::value.buffers[Buffer];
   using T = type_of<b.type>;
   if constexpr (b.where == place::constant) return static_cast<T const*>(table_of<P, Buffer>.elements);
@@ -56,13 +56,13 @@ constexpr int depth_of(index_t const* stride) {
   return n;
 }
 template <class P, int A, int... L>
-VARVE_INLINE index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, std::integer_sequence<int, L...>) {
+VARVE_PART index_t position([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, std::integer_sequence<int, L...>) {
   constexpr access a = P::value.accesses[A];
   if constexpr (sized<P>) return (number_of<a.offset>(mem) + ... + (a.stride[L] != 0 ? number_of<a.stride[L]>(mem) * i[L] : 0));
   else return (a.offset + ... + (a.stride[L] != 0 ? a.stride[L] * i[L] : 0));
 }
 template <class P, int A>
-VARVE_INLINE index_t position(auto const& mem, index_t const* i) {
+VARVE_PART index_t position(auto const& mem, index_t const* i) {
   return position<P, A>(mem, i, std::make_integer_sequence<int, depth_of(P::value.accesses[A].stride)>{});
 }
 } // namespace detail

@@ -13,19 +13,19 @@ namespace varve::loop {
 namespace detail {
 /// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_sized(auto const& mem, index_t const* i, T const* p) {
+VARVE_PART V load_sized(auto const& mem, index_t const* i, T const* p) {
   if constexpr (M::live == 0 || is_run_time(Stride)) return load_counted<V, Stride>(p, number_of<Stride>(mem), live_lanes<M, V>(i));
   else return load_lanes<V, M, Stride>(p);
 }
 template <class M, index_t Stride, bool Fits, class T, class V>
-VARVE_INLINE void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
+VARVE_PART void store_sized(auto const& mem, index_t const* i, T* p, V const& v) {
   if constexpr (M::live == 0 || is_run_time(Stride)) store_counted<Stride>(p, v, number_of<Stride>(mem), live_lanes<M, V>(i));
   else store_lanes<M, Stride, Fits>(p, v);
 }
 
 /// 0, 1, 2, ... times `step`.
 template <class V>
-VARVE_INLINE V ramp(kernel::element_t<V> step) {
+VARVE_PART V ramp(kernel::element_t<V> step) {
   using E = kernel::element_t<V>;
   if constexpr (kernel::is_batch<V>) {
     alignas(64) E all[kernel::lanes<E>];
@@ -37,36 +37,36 @@ VARVE_INLINE V ramp(kernel::element_t<V> step) {
 }
 
 template <class V>
-VARVE_INLINE V pick_greatest(V const& a, V const& b) {
+VARVE_PART V pick_greatest(V const& a, V const& b) {
   if constexpr (kernel::is_batch<V>) return kernel::maximum(a, b);
   else return a > b || a != a ? a : b;
 }
 template <class V>
-VARVE_INLINE V pick_least(V const& a, V const& b) {
+VARVE_PART V pick_least(V const& a, V const& b) {
   if constexpr (kernel::is_batch<V>) return kernel::minimum(a, b);
   else return a < b || a != a ? a : b;
 }
 template <class V>
-VARVE_INLINE V multiply_add(V const& a, V const& b, V const& c) {
+VARVE_PART V multiply_add(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fma<kernel::element_t<V>>(a, b, c);
   else if constexpr (std::is_integral_v<V>) return kernel::add(kernel::mul(a, b), c);
   else return a * b + c;
 }
 /// c - a * b
 template <class V>
-VARVE_INLINE V subtract_product(V const& a, V const& b, V const& c) {
+VARVE_PART V subtract_product(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
   else if constexpr (std::is_integral_v<V>) return kernel::sub(c, kernel::mul(a, b));
   else return c - a * b;
 }
 /// Rounds a double to the dtype it stands for.
 template <dtype D>
-VARVE_INLINE double rounded(double x) {
+VARVE_PART double rounded(double x) {
   if constexpr (D == dtype::float64) return x;
   else return static_cast<double>(kernel::wrapped<type_of<D>>(x));
 }
 template <dtype To, dtype From, class V>
-VARVE_INLINE V converted(V const& x) {
+VARVE_PART V converted(V const& x) {
   using E = kernel::element_t<V>;
   if constexpr (To == From || From == dtype::bool_ || (is_floating(To) && !std::is_same_v<E, double>)) {
     return x;
@@ -87,12 +87,12 @@ VARVE_INLINE V converted(V const& x) {
 namespace detail {
 /// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step is written thousands of times.
 template <class V>
-VARVE_INLINE V const& pick(V const* fixed, V const* now, int slot) {
+VARVE_PART V const& pick(V const* fixed, V const* now, int slot) {
   return slot >= 0 ? now[slot] : fixed[~slot];
 }
 /// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
 template <step_kind Kind, class V>
-VARVE_INLINE V arithmetic(V const& a, V const& b) {
+VARVE_PART V arithmetic(V const& a, V const& b) {
 #if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
   if constexpr (kernel::is_batch<V> && std::is_floating_point_v<kernel::element_t<V>>) {
     if constexpr (Kind == step_kind::add) return V(a.data + b.data);
@@ -125,20 +125,20 @@ constexpr auto kernel_of(op_handle const& op) {
 }
 /// A kernel as a function that many steps share.
 template <auto Kernel, class V, class... X>
-VARVE_NOINLINE V call_apart(X... x) {
+VARVE_NOINLINE VARVE_WHOLE V call_apart(X... x) {
   V const a[] = {x...};
   return Kernel(a);
 }
 /// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
-VARVE_INLINE V const& term(V const* fixed, V const* now) {
+VARVE_PART V const& term(V const* fixed, V const* now) {
   constexpr int slot = P::value.slots[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
 }
 /// An operator by its lane kernel.
 template <class P, int S, class V, int... K>
-VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+VARVE_PART V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step s = P::value.steps[S];
   if constexpr (s.wide && s.from == dtype::float32) {
     constexpr auto k = s.op->lane_f32;
@@ -153,19 +153,19 @@ VARVE_INLINE V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* 
 }
 /// One of many terms goes to one of two partial results: half the latency.
 template <step_kind Kind, int K, class V>
-VARVE_INLINE void take(V* r, V const& x) {
+VARVE_PART void take(V* r, V const& x) {
   if constexpr (K < 2) r[K] = x;
   else if constexpr (Kind == step_kind::sum) r[K % 2] = arithmetic<step_kind::add>(r[K % 2], x);
   else if constexpr (Kind == step_kind::greatest) r[K % 2] = pick_greatest(r[K % 2], x);
   else r[K % 2] = pick_least(r[K % 2], x);
 }
 template <int K, class V>
-VARVE_INLINE void take_product(V* r, V const& a, V const& b) {
+VARVE_PART void take_product(V* r, V const& a, V const& b) {
   if constexpr (K < 2) r[K] = arithmetic<step_kind::mul>(a, b);
   else r[K % 2] = multiply_add<V>(a, b, r[K % 2]);
 }
 template <class P, int S, class V, int... K>
-VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
+VARVE_PART V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step_kind kind = P::value.steps[S].kind;
   V r[2];
   if constexpr (kind == step_kind::dot) (take_product<K>(r, term<P, S, 2 * K>(fixed, now), term<P, S, 2 * K + 1>(fixed, now)), ...);
@@ -183,14 +183,14 @@ VARVE_INLINE V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V cons
 namespace detail {
 /// A load of form `S`.
 template <step_form S, int Vector, class M, class V, int... L>
-VARVE_INLINE V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
+VARVE_PART V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at, std::integer_sequence<int, L...>) {
   auto const* const p = base<S.where, type_of<S.from>>(mem, at.from);
   return load_lanes<V, M, (Vector >= 0 ? S.stride[Vector >= 0 ? Vector : 0] : 0)>(p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
 }
 
 /// A step by itself: what it reads depends on the indices, or its operands are many.
 template <class P, int S, int Vector, class M, class V>
-VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
+VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* fixed, V* now, int slot) {
   constexpr step s = P::value.steps[S];
   using E = kernel::element_t<V>;
   if constexpr (s.kind == step_kind::load || s.kind == step_kind::records || s.kind == step_kind::index) {
@@ -225,7 +225,7 @@ VARVE_INLINE void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused
 
 /// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration (`now`); what other blocks look for, beside the former too.
 template <step_form S, class P, int Vector, class M, class V>
-VARVE_INLINE void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
+VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {
   using detail::pick;
   if constexpr (S.number >= 0) {
     detail::compute_alone<P, S.number, Vector, M>(mem, i, static_cast<V const*>(fixed), now, at.slot);

@@ -78,20 +78,20 @@ template <class P, std::size_t... K>
 struct result_pack<P, std::index_sequence<K...>> {
   using tuple = std::tuple<typename result_type_of<P, static_cast<int>(K)>::result...>;
   template <class... A>
-  static VARVE_INLINE auto call(A const&... a) {
+  static VARVE_PART auto call(A const&... a) {
     if constexpr (sizeof...(K) == 1) return one(a...);
     else return several(a...);
   }
 
 private: // the result is declared in the outermost block: elsewhere g++ 12 would copy it
   template <class... A>
-  static VARVE_INLINE auto one(A const&... a) {
+  static VARVE_PART auto one(A const&... a) {
     typename result_type_of<P, 0>::result r;
     P::template run<sizeof...(A), 1>({{data_of(a)...}, {data_of(r)}, nullptr});
     return r;
   }
   template <class... A>
-  static VARVE_INLINE tuple several(A const&... a) {
+  static VARVE_PART tuple several(A const&... a) {
     tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
     P::template run<sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
     return r;
@@ -103,7 +103,7 @@ template <class F, class How, class... R>
 struct writer {
   std::tuple<R...> out; // references to variables; views by value
   template <class... A>
-  void operator()(A const&... a) const {
+  VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
       using P = program_for<How, F, argument<A>...>;
       static_assert(P::value.used.results == sizeof...(R), "varve: fuse: into(...) needs as many values as the function has results");
@@ -113,7 +113,7 @@ struct writer {
 
 private:
   template <class P, std::size_t... K, class... A>
-  VARVE_INLINE void write(std::index_sequence<K...>, A const&... a) const {
+  VARVE_PART void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the function's results");
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
@@ -137,7 +137,7 @@ struct fused {
   /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a plain number, others are arrays, several a `std::tuple`;
   /// for several large ones prefer `into`.
   template <class... A>
-  auto operator()(A const&... a) const {
+  VARVE_WHOLE auto operator()(A const&... a) const {
     if constexpr (loop::execution<How> && std::is_empty_v<F> && loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
       using P = program<A...>;
       return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);

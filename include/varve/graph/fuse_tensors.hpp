@@ -135,7 +135,7 @@ struct checked_arguments<std::integer_sequence<int, K...>, S...> {
 
 /// Runs program `P` on checked arguments into the memory `out...`.
 template <class P, class... A, class... R>
-VARVE_INLINE void run_checked(std::tuple<A...> const& in, R*... out) {
+VARVE_WHOLE void run_checked(std::tuple<A...> const& in, R*... out) {
   std::apply([&](auto const&... a) { P::template run<sizeof...(A), sizeof...(R)>({{a.data()...}, {out...}, nullptr}); }, in);
 }
 

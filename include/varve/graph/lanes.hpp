@@ -17,7 +17,7 @@ using lanes_counted = lanes_in_use<0>;
 template <int Live>
 using lanes_overlapping = lanes_in_use<Live, -1>;
 template <class M, class V>
-VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
+VARVE_PART index_t live_lanes([[maybe_unused]] index_t const* i) {
   if constexpr (M::live == 0) return i[max_rank];
   else return M::live;
 }
@@ -25,7 +25,7 @@ VARVE_INLINE index_t live_lanes([[maybe_unused]] index_t const* i) {
 namespace detail {
 /// Elements `p[0], p[Stride], ...` as a value of the lane type.
 template <class V, class M, index_t Stride, class T>
-VARVE_INLINE V load_lanes(T const* p) {
+VARVE_PART V load_lanes(T const* p) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
     return static_cast<V>(*p);
@@ -45,7 +45,7 @@ VARVE_INLINE V load_lanes(T const* p) {
 
 /// The first `live` of them, elements `stride` apart, both known at run time.
 template <class V, index_t Stride, class T>
-VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
+VARVE_PART V load_counted(T const* p, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V> || Stride == 0) {
     return V(static_cast<E>(*p));
@@ -60,7 +60,7 @@ VARVE_INLINE V load_counted(T const* p, index_t stride, index_t live) {
 
 /// ... and back; `Fits`: no integer has to wrap around.
 template <class M, index_t Stride, bool Fits = false, class T, class V>
-VARVE_INLINE void store_lanes(T* p, V const& v) {
+VARVE_PART void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
     *p = kernel::wrapped<T>(v);
@@ -77,7 +77,7 @@ VARVE_INLINE void store_lanes(T* p, V const& v) {
 }
 
 template <index_t Stride, class T, class V>
-VARVE_INLINE void store_counted(T* p, V const& v, index_t stride, index_t live) {
+VARVE_PART void store_counted(T* p, V const& v, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V>) {
     *p = kernel::wrapped<T>(v);

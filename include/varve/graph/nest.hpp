@@ -23,7 +23,7 @@ struct nest {
   /// Whether threads share the outermost loop.
   static constexpr bool shared = threaded && can_share<P>(b);
   template <class Mem>
-  static VARVE_INLINE void run(Mem const& mem) {
+  static VARVE_PART void run(Mem const& mem) {
     if constexpr (shared) {
       run_in_parts(mem, std::make_integer_sequence<int, b.rank>{});
     } else {
@@ -66,7 +66,7 @@ private:
   /// The parts of the outermost loop; what they sum up is put together in their order.
   using number = number_of_part<P, B, T>;
   template <class Mem, int... L>
-  static VARVE_INLINE void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
+  static VARVE_PART void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
     loop_parts const parts(number_of<b.extent[0]>(mem), b.vector == 0 ? width * (paired ? 2 : side_by_side) : 1, (number_of<b.extent[L]>(mem) * ...));
     constexpr bool sums = any_accumulates<0>;
     number partial[sums ? loop_parts::most : 1][sinks];
@@ -75,7 +75,7 @@ private:
   }
   static constexpr int part_begin = max_rank + sized<P>, part_end = part_begin + 1;
   template <class Mem, int... S>
-  static VARVE_NOINLINE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
+  static VARVE_NOINLINE VARVE_WHOLE void run_part(Mem const& mem, index_t begin, index_t end, [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
     Mem const own = mem; // nobody else sees it, so that addresses are read once
     index_t i[part_end + 1];
     for (index_t& x : i) x = 0;
@@ -86,19 +86,19 @@ private:
     ((accumulates<0, S> ? void(partial[S] = static_cast<number>(across<kind_at<S>>(total<S>(sum)))) : void()), ...);
   }
   template <class Mem, int... S>
-  static VARVE_INLINE void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
+  static VARVE_PART void put_together(Mem const& mem, number (*partial)[sinks], int parts, std::integer_sequence<int, S...>) {
     constexpr index_t i[max_rank]{};
     for (int k = 1; k < parts; ++k) ((partial[0][S] = accumulates<0, S> ? merged<kind_at<S>>(partial[0][S], partial[k][S]) : number(0)), ...);
     ((accumulates<0, S> ? leave_number<S>(address<P, target<S>.buffer>(mem) + detail::position<P, sink_at<S>.access>(mem, i), partial[0][S]) : void()), ...);
   }
   /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
   template <int L>
-  static VARVE_INLINE index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
+  static VARVE_PART index_t begins(index_t const* i) { return shared && L == 0 ? i[part_begin] : 0; }
   template <int L>
-  static VARVE_INLINE index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
+  static VARVE_PART index_t ends(index_t const* i, index_t limit) { return shared && L == 0 && i[part_end] < limit ? i[part_end] : limit; }
 
   template <int L, class M, class Mem>
-  static VARVE_INLINE void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
+  static VARVE_PART void level(Mem const& mem, index_t* i, V* sum, V* fixed) {
     if constexpr (any_accumulates<L>) all_sinks<act::start, L, 0, M>(mem, i, sum, fixed, fixed);
     if constexpr (L == inner) run_fixed_steps<P, B, M>(mem, i, fixed);
     if constexpr (L == b.rank) {
@@ -151,7 +151,7 @@ private:
     if constexpr (any_accumulates<L> && !(shared && L == 0)) all_sinks<act::finish, L, 0, M>(mem, i, sum, fixed, fixed);
   }
   template <int L, class M, class Mem, int... U>
-  static VARVE_INLINE void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
+  static VARVE_PART void for_each_vector([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, std::integer_sequence<int, U...>) {
     index_t const start = i[L];
     ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
     i[L] = start;
@@ -159,7 +159,7 @@ private:
 
   /// One point of the iteration space, or one vector of points.
   template <class M, class Mem>
-  static VARVE_INLINE void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+  static VARVE_PART void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
       run_blocks_of_body<P, b.block_first, b.block_count, b.vector, M>(mem, i, fixed);
       all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, fixed);
@@ -170,7 +170,7 @@ private:
     }
   }
   template <class M, class Mem>
-  static VARVE_INLINE void pair(Mem const& mem, index_t const* i, V* sum, V* fixed) {
+  static VARVE_PART void pair(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
@@ -178,25 +178,25 @@ private:
     all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
   template <class M, class Mem, int... K>
-  static VARVE_INLINE void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
+  static VARVE_PART void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
     ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P, b.step_first, 0, b.step_count>.at[K])), ...);
   }
   /// One step of the body: a value, or what a sink does with one.
   template <int K, class M, class Mem>
-  static VARVE_INLINE void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
+  static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
     if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
     else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]);
   }
   template <class M, class Mem, int... C> // folds are limited to 256 elements
-  static VARVE_INLINE void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
+  static VARVE_PART void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
     (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
   }
   template <int From, class M, class Mem, int... K>
-  static VARVE_INLINE void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
+  static VARVE_PART void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
     (take<From + K, M>(mem, i, sum, fixed, now), ...);
   }
   template <act A, int L, int From, class M, class Mem>
-  static VARVE_INLINE void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+  static VARVE_PART void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
     if constexpr (alike) {
       sinks_alike<A, M>(mem, i, sum, fixed, now);
     } else {
@@ -206,7 +206,7 @@ private:
     }
   }
   template <act A, class M, class Mem>
-  static VARVE_NOINLINE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
+  static VARVE_NOINLINE VARVE_WHOLE void sinks_alike([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
     using table = sink_table<P, B>;
     for (int s = 0; s < sinks; ++s) {
       if constexpr (A == act::start) {
@@ -222,18 +222,18 @@ private:
     }
   }
   template <act A, int L, int From, class M, class Mem>
-  static VARVE_NOINLINE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+  static VARVE_NOINLINE VARVE_WHOLE void sinks_apart(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
     some_sinks<A, L, From, M>(mem, i, sum, fixed, now, row<From>{});
   }
   template <act A, int L, int From, class M, class Mem, int... S>
-  static VARVE_INLINE void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
+  static VARVE_PART void some_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, S...>) {
     if constexpr (A == act::leave) (leave<From + S, M>(mem, i, sum, fixed, now), ...);
     else if constexpr (A == act::start) (start<L, From + S>(sum), ...);
     else (finish<L, From + S, M>(mem, i, sum), ...);
   }
   /// Stores or accumulates one value of the body.
   template <int S, class M, class Mem>
-  static VARVE_INLINE void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
+  static VARVE_PART void leave(Mem const& mem, index_t const* i, V* sum, V const* fixed, V const* now) {
     constexpr sink s = sink_at<S>;
     V const& a = s.a >= 0 ? now[s.a >= 0 ? s.a : 0] : fixed[s.a >= 0 ? 0 : ~s.a];
     if constexpr (s.kind == sink_kind::store) {
@@ -256,22 +256,22 @@ private:
   }
   /// What memory holds of a reduction.
   template <int S, class M, class Mem, class X>
-  static VARVE_INLINE V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
+  static VARVE_PART V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
     if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
     else return detail::load_lanes<V, M, target_stride<S>>(p);
   }
   template <int S, class M, class Mem, class X>
-  static VARVE_INLINE void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
+  static VARVE_PART void hold([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X* p, V const& v) {
     if constexpr (sized<P>) detail::store_sized<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(mem, i, p, v);
     else detail::store_lanes<M, target_stride<S>, sink_at<S>.kind == sink_kind::store>(p, v);
   }
   template <int L, int S>
-  static VARVE_INLINE void start([[maybe_unused]] V* sum) {
+  static VARVE_PART void start([[maybe_unused]] V* sum) {
     if constexpr (accumulates<L, S>)
       for (int u = 0; u < side_by_side; ++u) sum[u * sinks + S] = V(neutral<kind_at<S>, T>());
   }
   template <int L, int S, class M, class Mem>
-  static VARVE_INLINE void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
+  static VARVE_PART void finish([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V const* sum) {
     constexpr sink s = sink_at<S>;
     if constexpr (accumulates<L, S>) {
       V const r = total<S>(sum);
@@ -284,14 +284,14 @@ private:
   }
   /// What the vectors side by side have summed up.
   template <int S>
-  static VARVE_INLINE V total(V const* sum) {
+  static VARVE_PART V total(V const* sum) {
     V r = sum[S];
     for (int u = 1; u < side_by_side; ++u) r = merged<kind_at<S>>(r, sum[u * sinks + S]);
     return r;
   }
   /// Writes the number that a reduction came to, or adds it to what is there.
   template <int S, class X, class R>
-  static VARVE_INLINE void leave_number(X* p, R r) {
+  static VARVE_PART void leave_number(X* p, R r) {
     if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<R>(*p), r);
     *p = kernel::wrapped<X>(r);
   }

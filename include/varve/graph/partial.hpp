@@ -19,13 +19,13 @@ constexpr T neutral() {
 }
 /// A sum of integers of 32 bits that stand in the bits of floats; of the second without its lowest bits.
 template <class V>
-VARVE_INLINE V sum_of_bits(V const& r, V const& x, int lowest = 0) {
+VARVE_PART V sum_of_bits(V const& r, V const& x, int lowest = 0) {
   using bits = std::conditional_t<kernel::is_batch<V>, kernel::detail::beside_t<std::int32_t, float>, std::int32_t>;
   return std::bit_cast<V>(std::bit_cast<bits>(r) + (std::bit_cast<bits>(x) >> lowest));
 }
 /// Two partial results in one.
 template <sink_kind Kind, class X>
-VARVE_INLINE X merged(X const& r, X const& x) {
+VARVE_PART X merged(X const& r, X const& x) {
   if constexpr (Kind == sink_kind::count && std::is_same_v<kernel::element_t<X>, float>) return sum_of_bits(r, x);
   else if constexpr (Kind == sink_kind::sum && std::is_integral_v<X>) return kernel::add(r, x);
   else if constexpr (Kind == sink_kind::sum || Kind == sink_kind::count) return r + x;
@@ -34,7 +34,7 @@ VARVE_INLINE X merged(X const& r, X const& x) {
 }
 /// A partial result and one more value, or product of two.
 template <sink_kind Kind, bool Product, bool Minus, class V>
-VARVE_INLINE V with_one_more(V const& r, V const& a, V const& c) {
+VARVE_PART V with_one_more(V const& r, V const& a, V const& c) {
   if constexpr (Kind == sink_kind::count) return sum_of_bits(r, Product ? V(a * c) : a, 29); // 1.0f is 2^29 and more
   else if constexpr (Product && Minus) return detail::subtract_product<V>(a, c, r);
   else if constexpr (Product) return detail::multiply_add<V>(a, c, r);
@@ -42,12 +42,12 @@ VARVE_INLINE V with_one_more(V const& r, V const& a, V const& c) {
 }
 /// What the lanes of a partial result of kind `count` have counted.
 template <class V>
-VARVE_INLINE auto counts_of(V const& x) {
+VARVE_PART auto counts_of(V const& x) {
   return std::bit_cast<std::array<std::int32_t, sizeof(V) / 4>>(x);
 }
 /// The lanes of a partial result as one number.
 template <sink_kind Kind, class V>
-VARVE_INLINE auto across(V const& x) {
+VARVE_PART auto across(V const& x) {
   if constexpr (Kind == sink_kind::count) {
     std::int64_t n = 0;
     for (std::int32_t const one : counts_of(x)) n += one;
@@ -74,7 +74,7 @@ template <class P, int B, class T>
 using number_of_part = std::conditional_t<any_counts<P, B>, double, T>;
 /// `x` in the lanes that count, `old` in the others.
 template <class M, bool Apply, class V>
-VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
+VARVE_PART V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
   using T = kernel::element_t<V>;
   if constexpr (!kernel::is_batch<V> || !Apply || (M::live == static_cast<int>(kernel::lanes<T>) && M::first == 0)) {
     return x;
@@ -88,7 +88,7 @@ VARVE_INLINE V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unu
 
 /// Leaves, or adds to what is there, what each lane that counts has counted.
 template <class M, bool Accumulate, class X, class V>
-VARVE_INLINE void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
+VARVE_PART void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
   auto const n = counts_of(x);
   for (index_t l = M::first < 0 ? i[max_rank] : M::first; l < live_lanes<M, V>(i); ++l) p[l * stride] = static_cast<X>((Accumulate ? p[l * stride] : X(0)) + n[static_cast<std::size_t>(l)]);
 }

@@ -46,7 +46,7 @@ void run_sized(memory<Arguments, Results> const& given, size_values<P> const& si
 namespace detail {
 /// Runs a function of a program, `P`, with the symbols that its caller has.
 template <class P, int Arguments, int Results>
-VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
+VARVE_PART void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
   if constexpr (sized<P>) {
     static_assert(P::value.problem == sized_problem::none, "varve: fuse: a branch or loop body depends on a symbolic size; give it a number in the specs");
     size_values<P> const sizes(mem.size); // the first of which are the symbols
@@ -61,7 +61,7 @@ VARVE_INLINE void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, 
 
 namespace detail {
 template <class P, int S, int R, int... A, int... Q>
-VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+VARVE_PART void run_region(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   using sub = compiled<region_of<typename P::make, R>>;
   run_inner<sub, sizeof...(A), sizeof...(Q)>(mem, {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
@@ -71,7 +71,7 @@ VARVE_INLINE void run_region(auto const& mem, std::integer_sequence<int, A...>, 
 namespace detail {
 /// Bytes of the buffer in slot `Slot`.
 template <class P, int Slot>
-VARVE_INLINE index_t bytes_of([[maybe_unused]] auto const& mem) {
+VARVE_PART index_t bytes_of([[maybe_unused]] auto const& mem) {
   constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
 }
@@ -84,7 +84,7 @@ constexpr bool is_short() {
 }
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places in turn. Outputs of steps that were not made are 0.
 template <class P, int S, int... A, int... Q>
-VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
+VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
   constexpr call_info c = P::value.calls[s.number];
   constexpr int carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]), results = static_cast<int>(sizeof...(Q));
@@ -100,7 +100,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A], static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem)))) : void()), ...);
   index_t steps = n;
   if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
-  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) __attribute__((always_inline)) {
+  auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) VARVE_PART {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
       bool* const go = address<P, s.in[0]>(mem);
@@ -111,7 +111,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
       return k < steps;
     }
   };
-  auto const step = [&](void* const* from, void* const* to, index_t k) __attribute__((always_inline)) {
+  auto const step = [&](void* const* from, void* const* to, index_t k) VARVE_PART {
     index_t const row = c.at[0][2] ? steps - 1 - k : k;
     run_inner<sub, sizeof...(A), sizeof...(Q)>(
         mem,
@@ -147,7 +147,7 @@ VARVE_INLINE void run_scan(auto const& mem, std::integer_sequence<int, A...>, st
 
 /// Executes stage `S` of program `P`.
 template <class P, int S>
-VARVE_INLINE void run_stage(auto const& mem) {
+VARVE_PART void run_stage(auto const& mem) {
   constexpr stage s = P::value.stages[S];
   if constexpr (s.kind == stage_kind::loops) {
     nest<P, s.number>::run(mem);
@@ -170,16 +170,16 @@ VARVE_INLINE void run_stage(auto const& mem) {
 
 namespace detail {
 template <class P, int From, class Mem, int... K>
-VARVE_INLINE void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
+VARVE_PART void run_stages([[maybe_unused]] Mem const& mem, std::integer_sequence<int, K...>) {
   (run_stage<P, From + K>(mem), ...);
 }
 template <class P, int From, int Count, class Mem>
-VARVE_NOINLINE void run_stages_apart(Mem const& mem) {
+VARVE_NOINLINE VARVE_WHOLE void run_stages_apart(Mem const& mem) {
   run_stages<P, From>(mem, std::make_integer_sequence<int, Count>{});
 }
 /// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256 elements.
 template <class P, int From, int Stages, class Mem>
-VARVE_INLINE void run_some([[maybe_unused]] Mem const& mem) {
+VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
   if constexpr (Stages <= 64 && From == 0) {
     run_stages<P, 0>(mem, std::make_integer_sequence<int, Stages>{});
   } else if constexpr (Stages > 0) {
@@ -192,7 +192,7 @@ VARVE_INLINE void run_some([[maybe_unused]] Mem const& mem) {
 
 /// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack.
 template <class P, int Arguments, int Results>
-VARVE_INLINE void run(memory<Arguments, Results> mem) {
+VARVE_PART void run(memory<Arguments, Results> mem) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
   constexpr index_t bytes = P::value.workspace;
   alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
@@ -208,7 +208,7 @@ struct sized_memory : memory<Arguments, Results> {
   std::byte* scratch;
 };
 template <class P, int Arguments, int Results>
-VARVE_INLINE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
+VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
   constexpr index_t bytes = P::value.workspace;
   alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
@@ -279,7 +279,7 @@ struct compiled : detail::built_once_or_twice<Make> {
   static_assert(!compiled::value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
   /// Executes the program.
   template <int Arguments, int Results>
-  static VARVE_INLINE void run(memory<Arguments, Results> const& mem) {
+  static VARVE_PART void run(memory<Arguments, Results> const& mem) {
     loop::run<compiled>(mem);
   }
 };
