@@ -23035,6 +23035,20 @@ private:
   };
   list<entry> seen{};
 };
+/// Calls `f(slot&)` for all operands of a step.
+template <class F>
+constexpr void for_each_operand(program& p, step& s, F f) {
+  if (s.kind == step_kind::none) return; // nothing of it is left
+  if (s.kind == step_kind::fma || s.kind == step_kind::fnma) {
+    for (int k = 0; k < s.count; ++k) f(s.in[k]);
+    return;
+  }
+  int* const slots = p.slots.data() + s.args;
+  for (int k = 0; k < s.count; ++k) {
+    f(slots[k]);
+    if (k < 3) s.in[k] = slots[k];
+  }
+}
 /// Calls `f(step)` for every long operator of a body.
 template <class Steps, class F>
 constexpr void for_each_long(Steps* first, body const& b, F f) {
@@ -23060,18 +23074,6 @@ struct cutter {
   list<int> block_of{}, last{}, kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
   long_operators is_long{};
 
-  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
-  /// Calls `f(slot&)` for all operands of a step.
-  template <class F>
-  constexpr void operands(step& s, F f) {
-    if (s.kind == step_kind::none) return; // nothing of it is left
-    int* const slots = p.slots.data() + s.args;
-    if (listed(s))
-      for (int k = 0; k < s.count; ++k) f(slots[k]);
-    for (int k = 0; k < s.count && k < 3; ++k)
-      if (listed(s)) s.in[k] = slots[k];
-      else f(s.in[k]);
-  }
   constexpr void find_blocks() {
     int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
     b.block_first = static_cast<int>(p.blocks.size());
@@ -23087,7 +23089,7 @@ struct cutter {
   constexpr void find_uses() {
     last.assign(static_cast<std::size_t>(b.step_count), -1);
     for (int k = 0; k < b.step_count; ++k)
-      operands(p.steps[b.step_first + k], [&](int& a) {
+      for_each_operand(p, p.steps[b.step_first + k], [&](int& a) {
         if (a >= 0 && block_of[a] != block_of[k]) last[a] = k;
       });
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
@@ -23116,7 +23118,7 @@ struct cutter {
     for (int k = 0; k < b.step_count; ++k) {
       int const c = block_of[k], first = p.blocks[c].first - b.step_first;
       step& s = p.steps[b.step_first + k];
-      operands(s, [&](int& a) {
+      for_each_operand(p, s, [&](int& a) {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;
@@ -24516,6 +24518,144 @@ constexpr graph prepare(graph const& traced) {
 
 } // namespace varve
 
+// ---- varve/graph/overlap.hpp
+/// @file
+/// Steps that depend on each other, side by side with steps that do not. Processors look ahead by themselves, but only some hundred instructions far:
+/// where a long body consists of chains that are written one behind the other, they wait. `schedule` calls this for bodies whose longest chain takes
+/// a good part of their time.
+namespace varve::loop::detail {
+
+/// Brings steps of an ordered body forward into the time in which those before them would wait. Times are half cycles: two steps begin in each cycle,
+/// one memory access by a sink.
+class overlapper {
+public:
+  /// `order` has old numbers of steps, and `~s` where sink `s` takes its value.
+  constexpr overlapper(program& p, body const& b, list<int> const& order)
+      : p(p), b(b), before(order), cost(static_cast<std::size_t>(b.step_count), times{0, 0}) {
+    long_operators is_long;
+    for (int k = 0; k < b.step_count; ++k) {
+      step const& s = p.steps[b.step_first + k];
+      if (is_long.contains(s)) cost[k] = {24, 64};
+      else if (!rides_along(s)) cost[k] = {1, s.kind == step_kind::div ? 32 : 8};
+    }
+  }
+  /// Is the body longer than what the processor looks ahead by, and does its longest chain of dependent steps take more than half the time in which
+  /// all of them can begin? Else what the processor finds by itself is enough, in the next round of the loop too, and keeping fewer values alive is
+  /// worth more.
+  constexpr bool is_worthwhile() {
+    list<int> there(cost.size(), 0);
+    int issue = 0, longest = 0;
+    for (int item : before) {
+      if (item < 0) {
+        issue += at_sink;
+        continue;
+      }
+      int& t = there[item];
+      operands(item, [&](int a) { t = there[a] > t ? there[a] : t; });
+      t += cost[item].latency, issue += cost[item].issue;
+      longest = t > longest ? t : longest;
+    }
+    return issue > look_ahead && 2 * longest > issue;
+  }
+  /// The new order: always the first step of the old one whose operands are there; where none is, the one that is next. Memory and constants are read
+  /// where the first step needs them.
+  constexpr list<int> run() {
+    find_users();
+    list<int> order;
+    order.reserve(before.size());
+    list<int> there(cost.size(), 0);
+    list<char> placed(cost.size(), 0);
+    int now = 0;
+    while (first >= 0) {
+      int const place = take_next(now), item = before[place];
+      now = when[place] > now ? when[place] : now;
+      operands(item, [&](int a) {
+        if (!placed[a]) placed[a] = 1, order.push_back(a);
+      });
+      order.push_back(item);
+      if (item < 0) {
+        now += at_sink;
+        continue;
+      }
+      placed[item] = 1, there[item] = now + cost[item].latency;
+      now += cost[item].issue;
+      for (int u = first_user[item]; u >= 0; u = next_user[u]) {
+        if (--missing[user[u]] > 0) continue;
+        int t = 0;
+        operands(before[user[u]], [&](int a) { t = there[a] > t ? there[a] : t; });
+        when[user[u]] = t;
+        put(user[u], -1);
+      }
+    }
+    return order;
+  }
+
+private:
+  struct times {
+    int issue, latency;
+  };
+  static constexpr int at_sink = 2, look_ahead = 200;
+
+  static constexpr bool rides_along(step const& s) { return s.kind == step_kind::load || s.kind == step_kind::constant; }
+  /// Calls `f(step)` for all operands of a step or sink that are computed in the body.
+  template <class F>
+  constexpr void operands(int item, F f) {
+    auto const call = [&](int a) {
+      if (a >= 0) f(a);
+    };
+    if (item >= 0) {
+      for_each_operand(p, p.steps[b.step_first + item], call);
+    } else {
+      sink const& s = p.sinks[b.sink_first + ~item];
+      call(s.a);
+      if (s.product) call(s.b);
+    }
+  }
+  /// Puts a place whose operands are known among the others, in their order; `from` is one before it, or -1.
+  constexpr void put(int place, int from) {
+    int* const after = next.data();
+    int at = from >= 0 ? after[from] : first;
+    while (at >= 0 && at < place) from = at, at = after[at];
+    after[place] = at;
+    (from >= 0 ? after[from] : first) = place;
+  }
+  /// Takes the first place whose operands are there, else the one that waits least.
+  constexpr int take_next(int now) {
+    int best = first, before_best = -1, previous = -1;
+    for (int at = first; at >= 0; previous = at, at = next[at]) {
+      if (when[at] < when[best]) best = at, before_best = previous;
+      if (when[best] <= now) break;
+    }
+    (before_best >= 0 ? next[before_best] : first) = next[best];
+    return best;
+  }
+  /// Who waits for what; what waits for nothing is ready.
+  constexpr void find_users() {
+    next.assign(before.size(), -1), when.assign(before.size(), 0);
+    int last = -1;
+    missing.assign(before.size(), 0), first_user.assign(cost.size(), -1);
+    for (int q = 0; q < static_cast<int>(before.size()); ++q) {
+      if (before[q] >= 0 && rides_along(p.steps[b.step_first + before[q]])) continue;
+      operands(before[q], [&](int a) {
+        if (rides_along(p.steps[b.step_first + a])) return;
+        ++missing[q];
+        user.push_back(q), next_user.push_back(first_user[a]), first_user[a] = static_cast<int>(user.size()) - 1;
+      });
+      if (missing[q] == 0) put(q, last), last = q;
+    }
+  }
+
+  program& p;
+  body const& b;
+  list<int> const& before;
+  list<times> cost;
+  list<int> missing{}, first_user{}, user{}, next_user{};
+  int first = -1; // of the places that are ready, in their order
+  list<int> next{}, when{};
+};
+
+} // namespace varve::loop::detail
+
 // ---- varve/graph/schedule.hpp
 /// @file
 /// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many values are alive at once, and how many of them leave the registers.
@@ -24526,7 +24666,7 @@ inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 10;
 
 namespace detail {
 /// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first
-/// the one that needs most registers. A value is left as soon as it is there.
+/// the one that needs most registers. A value is left as soon as it is there. Long chains are then brought side by side (`overlapper`).
 struct scheduler {
   program& p;
   body const& b;
@@ -24534,23 +24674,14 @@ struct scheduler {
   list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
   long_operators is_long{};
 
-  /// Calls `f(slot&)` for all operands of a step.
-  template <class F>
-  static constexpr void operands(program& p, step& s, F f) {
-    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma;
-    int* const slots = p.slots.data() + s.args;
-    for (int k = 0; k < s.count; ++k) f(listed ? slots[k] : s.in[k]);
-    for (int k = 0; listed && k < s.count && k < 3; ++k) s.in[k] = slots[k];
-  }
   constexpr step& at(int k) { return p.steps[b.step_first + k]; }
   /// The most values that are alive at once in the order of the graph, where sinks come last.
   constexpr int most_alive() {
     list<int> last(static_cast<std::size_t>(b.step_count), -1);
     for (int k = 0; k < b.step_count; ++k)
-      if (at(k).kind != step_kind::none)
-        operands(p, at(k), [&](int& a) {
-          if (a >= 0) last[a] = k;
-        });
+      for_each_operand(p, at(k), [&](int& a) {
+        if (a >= 0) last[a] = k;
+      });
     for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
       if (p.sinks[s].a >= 0) last[p.sinks[s].a] = b.step_count;
       if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = b.step_count;
@@ -24570,7 +24701,7 @@ struct scheduler {
     for (int k = 0; k < b.step_count; ++k) {
       if (at(k).kind == step_kind::none) continue;
       int most = 0, second = 0, alive = 0;
-      operands(p, at(k), [&](int& a) {
+      for_each_operand(p, at(k), [&](int& a) {
         if (a < 0) return;
         int const n = need[a];
         ++alive;
@@ -24607,7 +24738,7 @@ struct scheduler {
       }
       pending.back() = ~k;
       std::size_t const first = pending.size();
-      operands(p, at(k), [&](int& a) {
+      for_each_operand(p, at(k), [&](int& a) {
         if (a >= 0 && place[a] < 0) pending.push_back(a);
       });
       for (std::size_t q = first + 1; q < pending.size(); ++q) // the greatest need last: it comes first
@@ -24635,6 +24766,11 @@ struct scheduler {
       if (x.a >= 0) visit(x.a);
       if (x.product && x.b >= 0) visit(x.b);
     }
+    if (overlapper waiting{p, b, order}; waiting.is_worthwhile()) {
+      order = waiting.run();
+      for (std::size_t k = 0; k < order.size(); ++k)
+        if (order[k] >= 0) position[order[k]] = static_cast<int>(k);
+    }
     for (int k : order) {
       if (k < 0) {
         step s = blank_step;
@@ -24643,7 +24779,7 @@ struct scheduler {
         continue;
       }
       step s = at(k);
-      operands(p, s, [&](int& a) {
+      for_each_operand(p, s, [&](int& a) {
         if (a >= 0) a = position[a];
       });
       s.slot = position[k];

@@ -76,9 +76,43 @@ constexpr auto shared = [](auto x, auto y, auto z, auto w) {
   auto const a = x * y - z, b = vv::exp(a) * w, c = a * b;
   return vv::sum(c * vv::sin(b) + c) + vv::sum(c * c);
 };
-constexpr auto twice = [](auto x, auto y, auto z, auto w) { return std::tuple(z - (x + x), (y + y) + w * w, vv::sum(x + x), vv::sum((x + x) * y - z)); };
+constexpr auto twice = [](auto x, auto y, auto z, auto w) {
+  return std::tuple(z - (x + x), (y + y) + w * w, vv::sum(x + x), vv::sum((x + x) * y - z));
+};
+template <int Terms>
+constexpr auto horner = [](auto const& x) {
+  auto p = x * 0.5 + 1.0;
+  for (int k = 2; k <= Terms; ++k) p = p * x + 1.0 / k;
+  return p;
+};
+/// Chains of fifty steps, written one behind the other, and what needs two of them.
+constexpr auto polynomials = [](auto x, auto y, auto z, auto w) {
+  auto const a = horner<50>(x), b = horner<50>(y), c = horner<50>(z), d = horner<50>(w);
+  return std::tuple(a, b, c, d, a / b, vv::sum(c * d), vv::sum(a));
+};
+constexpr auto product = [](auto x, auto y, auto z, auto w) { return vv::sum(horner<15>(x) * horner<20>(y) / (horner<20>(z) * horner<25>(w))); };
+/// Steps that need the value of the step before them.
+int waiting(program const& p, body const& b) {
+  int n = 0;
+  for (int k = 1; k < b.step_count; ++k) {
+    step const& s = p.steps[b.step_first + k];
+    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma, loaded = p.steps[b.step_first + k - 1].kind == step_kind::load;
+    bool waits = false;
+    for (int e = 0; e < s.count; ++e) waits = waits || (listed ? p.slots[s.args + e] : s.in[e]) == k - 1;
+    n += waits && !loaded;
+  }
+  return n;
+}
 } // namespace
 
+TEST_CASE("schedule: chains of dependent steps are computed side by side", "[graph]") {
+  program const before = planned(polynomials, false), after = planned(polynomials, true);
+  REQUIRE(before.bodies.size() == 1);
+  CHECK(waiting(before, before.bodies[0]) > 150);
+  CHECK(waiting(after, after.bodies[0]) < 15);
+  is_sound(after);
+  is_sound(planned(vv::grad<0, 1, 2, 3>(product), true));
+}
 TEST_CASE("schedule: a body keeps its values and its sinks, in an order that is possible", "[graph]") {
   is_sound(planned(chains, true));
   is_sound(planned(shared, true));
@@ -106,6 +140,14 @@ TEST_CASE("schedule: ordered bodies compute what the function does", "[graph]") 
   same(a, e), same(b, f);
   CHECK(c == Approx(s).epsilon(1e-12));
   CHECK(d == Approx(t).epsilon(1e-12));
+  auto const i = vv::fuse(vv::grad<0, 1, 2, 3>(product))(x, y, z, w), j = vv::grad<0, 1, 2, 3>(product)(x, y, z, w);
+  std::apply([&](auto const&... f) { std::apply([&](auto const&... p) { (same(f, p), ...); }, j); }, i);
+  auto const by_fuse = vv::fuse(polynomials)(x, y, z, w), by_hand = polynomials(x, y, z, w);
+  same(std::get<0>(by_fuse), std::get<0>(by_hand)), same(std::get<1>(by_fuse), std::get<1>(by_hand)),
+      same(std::get<2>(by_fuse), std::get<2>(by_hand));
+  same(std::get<3>(by_fuse), std::get<3>(by_hand)), same(std::get<4>(by_fuse), std::get<4>(by_hand));
+  CHECK(std::get<5>(by_fuse) == Approx(std::get<5>(by_hand)).epsilon(1e-12));
+  CHECK(std::get<6>(by_fuse) == Approx(std::get<6>(by_hand)).epsilon(1e-12));
 }
 
 namespace {
@@ -126,7 +168,9 @@ constexpr int unread_stores(P const& p) {
     }
   return n;
 }
-constexpr auto normalized = [](auto const& x, auto const& w, auto const& b, auto const& g) { return vv::sum(g * vv::gelu(vv::layer_norm(x, vv::shape<24>, w, b))); };
+constexpr auto normalized = [](auto const& x, auto const& w, auto const& b, auto const& g) {
+  return vv::sum(g * vv::gelu(vv::layer_norm(x, vv::shape<24>, w, b)));
+};
 } // namespace
 
 TEST_CASE("plan: nothing is stored that nothing reads", "[graph][fuse]") {

@@ -32,6 +32,20 @@ private:
   };
   list<entry> seen{};
 };
+/// Calls `f(slot&)` for all operands of a step.
+template <class F>
+constexpr void for_each_operand(program& p, step& s, F f) {
+  if (s.kind == step_kind::none) return; // nothing of it is left
+  if (s.kind == step_kind::fma || s.kind == step_kind::fnma) {
+    for (int k = 0; k < s.count; ++k) f(s.in[k]);
+    return;
+  }
+  int* const slots = p.slots.data() + s.args;
+  for (int k = 0; k < s.count; ++k) {
+    f(slots[k]);
+    if (k < 3) s.in[k] = slots[k];
+  }
+}
 /// Calls `f(step)` for every long operator of a body.
 template <class Steps, class F>
 constexpr void for_each_long(Steps* first, body const& b, F f) {
@@ -57,18 +71,6 @@ struct cutter {
   list<int> block_of{}, last{}, kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
   long_operators is_long{};
 
-  static constexpr bool listed(step const& s) { return s.kind != step_kind::fma && s.kind != step_kind::fnma; }
-  /// Calls `f(slot&)` for all operands of a step.
-  template <class F>
-  constexpr void operands(step& s, F f) {
-    if (s.kind == step_kind::none) return; // nothing of it is left
-    int* const slots = p.slots.data() + s.args;
-    if (listed(s))
-      for (int k = 0; k < s.count; ++k) f(slots[k]);
-    for (int k = 0; k < s.count && k < 3; ++k)
-      if (listed(s)) s.in[k] = slots[k];
-      else f(s.in[k]);
-  }
   constexpr void find_blocks() {
     int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
     b.block_first = static_cast<int>(p.blocks.size());
@@ -84,7 +86,7 @@ struct cutter {
   constexpr void find_uses() {
     last.assign(static_cast<std::size_t>(b.step_count), -1);
     for (int k = 0; k < b.step_count; ++k)
-      operands(p.steps[b.step_first + k], [&](int& a) {
+      for_each_operand(p, p.steps[b.step_first + k], [&](int& a) {
         if (a >= 0 && block_of[a] != block_of[k]) last[a] = k;
       });
     for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
@@ -113,7 +115,7 @@ struct cutter {
     for (int k = 0; k < b.step_count; ++k) {
       int const c = block_of[k], first = p.blocks[c].first - b.step_first;
       step& s = p.steps[b.step_first + k];
-      operands(s, [&](int& a) {
+      for_each_operand(p, s, [&](int& a) {
         if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
       });
       s.slot = k - first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/block.hpp>
+#include <varve/graph/overlap.hpp>
 
 /// @file
 /// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many values are alive at once, and how many of them leave the registers.
@@ -11,7 +11,7 @@ inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 10;
 
 namespace detail {
 /// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first
-/// the one that needs most registers. A value is left as soon as it is there.
+/// the one that needs most registers. A value is left as soon as it is there. Long chains are then brought side by side (`overlapper`).
 struct scheduler {
   program& p;
   body const& b;
@@ -19,23 +19,14 @@ struct scheduler {
   list<int> need{}, first_sink{}, next_sink{}, waits{}, pending{};
   long_operators is_long{};
 
-  /// Calls `f(slot&)` for all operands of a step.
-  template <class F>
-  static constexpr void operands(program& p, step& s, F f) {
-    bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma;
-    int* const slots = p.slots.data() + s.args;
-    for (int k = 0; k < s.count; ++k) f(listed ? slots[k] : s.in[k]);
-    for (int k = 0; listed && k < s.count && k < 3; ++k) s.in[k] = slots[k];
-  }
   constexpr step& at(int k) { return p.steps[b.step_first + k]; }
   /// The most values that are alive at once in the order of the graph, where sinks come last.
   constexpr int most_alive() {
     list<int> last(static_cast<std::size_t>(b.step_count), -1);
     for (int k = 0; k < b.step_count; ++k)
-      if (at(k).kind != step_kind::none)
-        operands(p, at(k), [&](int& a) {
-          if (a >= 0) last[a] = k;
-        });
+      for_each_operand(p, at(k), [&](int& a) {
+        if (a >= 0) last[a] = k;
+      });
     for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
       if (p.sinks[s].a >= 0) last[p.sinks[s].a] = b.step_count;
       if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = b.step_count;
@@ -55,7 +46,7 @@ struct scheduler {
     for (int k = 0; k < b.step_count; ++k) {
       if (at(k).kind == step_kind::none) continue;
       int most = 0, second = 0, alive = 0;
-      operands(p, at(k), [&](int& a) {
+      for_each_operand(p, at(k), [&](int& a) {
         if (a < 0) return;
         int const n = need[a];
         ++alive;
@@ -92,7 +83,7 @@ struct scheduler {
       }
       pending.back() = ~k;
       std::size_t const first = pending.size();
-      operands(p, at(k), [&](int& a) {
+      for_each_operand(p, at(k), [&](int& a) {
         if (a >= 0 && place[a] < 0) pending.push_back(a);
       });
       for (std::size_t q = first + 1; q < pending.size(); ++q) // the greatest need last: it comes first
@@ -120,6 +111,11 @@ struct scheduler {
       if (x.a >= 0) visit(x.a);
       if (x.product && x.b >= 0) visit(x.b);
     }
+    if (overlapper waiting{p, b, order}; waiting.is_worthwhile()) {
+      order = waiting.run();
+      for (std::size_t k = 0; k < order.size(); ++k)
+        if (order[k] >= 0) position[order[k]] = static_cast<int>(k);
+    }
     for (int k : order) {
       if (k < 0) {
         step s = blank_step;
@@ -128,7 +124,7 @@ struct scheduler {
         continue;
       }
       step s = at(k);
-      operands(p, s, [&](int& a) {
+      for_each_operand(p, s, [&](int& a) {
         if (a >= 0) a = position[a];
       });
       s.slot = position[k];
