@@ -3161,6 +3161,11 @@ enum class payload : unsigned char { memory, seen, subclass, nothing };
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
+/// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
+bool is_traced(std::uint64_t layer);
+[[noreturn]] VARVE_COLD inline void refuse_traced_number() {
+  throw transform_error("varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for this value only; use where, cond or while_loop, or pass it as a plain number");
+}
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -3666,13 +3671,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
+  if (is_wrapped() && detail::is_traced(layer())) [[unlikely]] detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes())) throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-  return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
+  return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();
@@ -4059,6 +4065,7 @@ struct layer {
   bool grad_mode = true;
   /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
   bool is_dual_level = false;
+  bool is_trace = false; // what its values hold is not to be asked for: the program would be the one for these values
   /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
   bool records = false;
   /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
@@ -4163,6 +4170,11 @@ VARVE_COLD inline bool is_at_work(std::uint64_t id) {
   layer const* l = this_thread_state.transforms.top;
   while (l && l->id != id) l = l->below;
   return l;
+}
+VARVE_COLD inline bool is_traced(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l && l->is_trace;
 }
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {
@@ -11835,6 +11847,14 @@ constexpr auto closure(F f, C const&... c) {
 
 namespace detail {
 template <class F>
+constexpr F const& without_captures(F const& f) {
+  return f;
+}
+template <class F, class... C>
+constexpr F const& without_captures(closure_t<F, C...> const& f) {
+  return f.f;
+}
+template <class F>
 constexpr auto captures_of(F const&) {
   return std::tuple<>{};
 }
@@ -13440,8 +13460,10 @@ struct graph_questions {
   /// Number of nodes of an operator, all functions included.
   template <class Op>
   constexpr int count(Op const&) const {
+    static_assert(requires { sizeof(rules<Op>); }, "varve: count: this operator is made of others, and what stands in a graph are those: softmax of amax, exp and sum, matmul of mm; graphs name higher-order operators, such as cond, in node.op->name");
     int n = 0;
-    for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
+    if constexpr (requires { sizeof(rules<Op>); })
+      for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
     return n;
   }
   /// Number of nodes that compute something: neither placeholders nor constants.
@@ -14128,7 +14150,7 @@ struct trace_layer : layer {
     kind = "trace";
     pushed::name(*this, this_thread_state.transforms);
     object = this;
-    records = true;
+    records = is_trace = true;
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
   }
   /// A value of the trace: the real tensor with its node number.
@@ -15429,7 +15451,13 @@ template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
   std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
   auto const y = call_with(f, in);
-  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v, &b))); }, y);
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (level_of<std::remove_cvref_t<decltype(v)>> > 0)
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < 0, "varve: a function of this operator captures a value that a transform sees; pass it as an operand or through closure(f, captured...)");
+        else b.result(node_in(b, as_proxy(v, &b)));
+      },
+      y);
   return tree_map([](auto const& v) { return meta_of(v); }, y);
 }
 } // namespace detail
@@ -15792,26 +15820,68 @@ constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower con
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
+/// A branch whose captures are operands of the call: `Count` of them, behind the first `N` and `From` more.
+template <std::size_t N, std::size_t From, std::size_t Count, class F>
+struct branch_on_captures {
+  [[no_unique_address]] F f;
+  template <class... A>
+  constexpr auto operator()(A const&... a) const {
+    return [&]<std::size_t... K, std::size_t... C>(std::tuple<A const&...> const& all, std::index_sequence<K...>, std::index_sequence<C...>) {
+      return f(std::get<K>(all)..., std::get<N + From + C>(all)...);
+    }(std::tie(a...), std::make_index_sequence<N>{}, std::make_index_sequence<Count>{});
+  }
+};
+template <std::size_t N, std::size_t From, std::size_t Count, class F>
+constexpr auto on_captures(F const& f) {
+  return branch_on_captures<N, From, Count, F>{f};
+}
+template <class F>
+inline constexpr int captured_values = 0; // of a `closure` of values
+template <class F, class... C>
+inline constexpr int captured_values<closure_t<F, C...>> = (value<C> && ...) ? static_cast<int>(sizeof...(C)) : 0;
+/// Captures of the branches become operands, so that whatever happens to operands happens to them: they are lifted, mapped, differentiated.
+template <class T, class F, class P, class... X>
+constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
+  constexpr std::size_t n = sizeof...(X), t = captured_values<T>, f = captured_values<F>;
+  auto const& bare_true = [&]() -> auto const& {
+    if constexpr (t > 0) return without_captures(true_fn);
+    else return true_fn;
+  }();
+  auto const& bare_false = [&]() -> auto const& {
+    if constexpr (f > 0) return without_captures(false_fn);
+    else return false_fn;
+  }();
+  auto const call = [&](auto const&... c) {
+    using T_on = std::remove_cvref_t<decltype(on_captures<n, 0, t>(bare_true))>;
+    using F_on = std::remove_cvref_t<decltype(on_captures<n, t, f>(bare_false))>;
+    return cond_call<T_on, F_on>{{bare_true}, {bare_false}}(pred, x..., c...);
+  };
+  auto const values_of = [](auto const& g) {
+    if constexpr (captured_values<std::remove_cvref_t<decltype(g)>> > 0) return g.captures;
+    else return std::tuple<>{};
+  };
+  return call_with(call, std::tuple_cat(values_of(true_fn), values_of(false_fn)));
+}
 /// The door to the boxed operator: defined in boxed_cond.hpp.
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
 } // namespace detail
 
 /// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
-/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
+/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the functions capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple
 /// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
 /// whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {
     constexpr bool watched = (detail::contains_mode<X>() || ...);
-    if constexpr (watched) return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+    if constexpr (watched) return detail::cond_with_captures(pred, true_fn, false_fn, x...);
     else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
     if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
     return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
   } else {
-    return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+    return detail::cond_with_captures(pred, true_fn, false_fn, x...);
   }
 }
 
@@ -20676,6 +20746,26 @@ private:
   std::size_t begin_;
 };
 
+/// Bytes of temporaries that lie on the stack; programs with more take the thread's scratch memory, since stacks end at a few megabytes, without a word.
+inline constexpr std::size_t most_on_stack = std::size_t{1} << 18;
+/// Uninitialized memory for temporaries of a size that the compiler knows, aligned to 64 bytes.
+template <std::size_t Bytes, bool = (Bytes > most_on_stack)>
+class temporaries {
+public:
+  std::byte* data() { return memory_; }
+
+private:
+  alignas(64) std::byte memory_[Bytes > 0 ? Bytes : 1];
+};
+template <std::size_t Bytes>
+class temporaries<Bytes, true> {
+public:
+  std::byte* data() { return block_.data(); }
+
+private:
+  scratch_block block_{Bytes};
+};
+
 } // namespace varve::loop
 
 // ---- varve/graph/block_run.hpp
@@ -24528,6 +24618,27 @@ namespace varve::loop::detail {
 /// Brings steps of an ordered body forward into the time in which those before them would wait. Times are half cycles: two steps begin in each cycle,
 /// one memory access by a sink.
 class overlapper {
+  struct times {
+    int issue, latency;
+  };
+  static constexpr int at_sink = 2, look_ahead = 200;
+
+  static constexpr bool rides_along(step const& s) { return s.kind == step_kind::load || s.kind == step_kind::constant; }
+  /// Calls `f(step)` for all operands of a step or sink that are computed in the body. Above its uses: clang 14 instantiates no member template further down in time for constant expressions.
+  template <class F>
+  constexpr void operands(int item, F f) {
+    auto const call = [&](int a) {
+      if (a >= 0) f(a);
+    };
+    if (item >= 0) {
+      for_each_operand(p, p.steps[b.step_first + item], call);
+    } else {
+      sink const& s = p.sinks[b.sink_first + ~item];
+      call(s.a);
+      if (s.product) call(s.b);
+    }
+  }
+
 public:
   /// `order` has old numbers of steps, and `~s` where sink `s` takes its value.
   constexpr overlapper(program& p, body const& b, list<int> const& order)
@@ -24591,26 +24702,6 @@ public:
   }
 
 private:
-  struct times {
-    int issue, latency;
-  };
-  static constexpr int at_sink = 2, look_ahead = 200;
-
-  static constexpr bool rides_along(step const& s) { return s.kind == step_kind::load || s.kind == step_kind::constant; }
-  /// Calls `f(step)` for all operands of a step or sink that are computed in the body.
-  template <class F>
-  constexpr void operands(int item, F f) {
-    auto const call = [&](int a) {
-      if (a >= 0) f(a);
-    };
-    if (item >= 0) {
-      for_each_operand(p, p.steps[b.step_first + item], call);
-    } else {
-      sink const& s = p.sinks[b.sink_first + ~item];
-      call(s.a);
-      if (s.product) call(s.b);
-    }
-  }
   /// Puts a place whose operands are known among the others, in their order; `from` is one before it, or -1.
   constexpr void put(int place, int from) {
     int* const after = next.data();
@@ -25014,13 +25105,12 @@ VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
 }
 } // namespace detail
 
-/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack.
+/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack, where they are no more than `most_on_stack`.
 template <class P, int Arguments, int Results>
 VARVE_PART void run(memory<Arguments, Results> mem) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
-  constexpr index_t bytes = P::value.workspace;
-  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
-  mem.arena = arena;
+  temporaries<static_cast<std::size_t>(P::value.workspace)> arena;
+  mem.arena = arena.data();
   detail::run_some<P, 0, stages>(mem);
 }
 
@@ -25034,11 +25124,10 @@ struct sized_memory : memory<Arguments, Results> {
 template <class P, int Arguments, int Results>
 VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
-  constexpr index_t bytes = P::value.workspace;
-  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
+  temporaries<static_cast<std::size_t>(P::value.workspace)> arena;
   index_t piece[P::value.pieces + 1];
   sized_memory<P, Arguments, Results> mem{given, sizes.size, piece, nullptr};
-  mem.arena = arena;
+  mem.arena = arena.data();
   if constexpr (P::value.pieces > 0) {
     scratch_block const scratch(static_cast<std::size_t>(sizes.lay_out(piece)));
     mem.scratch = scratch.data();
@@ -25064,7 +25153,7 @@ struct built {
     }
     return static_program<S>(p);
   }
-  static constexpr auto value = build();
+  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 /// ... with symbolic sizes.
 template <makes_samples Make, program_sizes S>
@@ -25088,7 +25177,7 @@ struct built<Make, S> {
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
-  static constexpr auto value = build();
+  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>
@@ -29076,11 +29165,11 @@ public:
 
   static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 
-  /// Executes the program; temporaries live on the stack.
+  /// Executes the program; temporaries live on the stack, where they are no more than `most_on_stack`.
   template <int Arguments, int Results>
   static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
-    alignas(64) std::byte workspace[static_cast<std::size_t>(value.workspace) + 64];
-    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace);
+    temporaries<static_cast<std::size_t>(value.workspace) + 64> workspace;
+    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace.data());
   }
 
 private:
@@ -29670,14 +29759,6 @@ constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const&
         }(),
         ...);
   }(std::index_sequence_for<V...>{});
-}
-template <class F>
-constexpr F const& without_captures(F const& f) {
-  return f;
-}
-template <class F, class... C>
-constexpr F const& without_captures(closure_t<F, C...> const& f) {
-  return f.f;
 }
 
 /// The values of a tree in one tuple, operators that stand for a value as such.

@@ -72,3 +72,17 @@ TEST_CASE("fuse: a function that captures is shared by threads", "[fuse][compile
   for (auto const& r : found)
     for (std::size_t k = 0; k < 3; ++k) CHECK(r[k] == Approx(expected[k]).epsilon(1e-14));
 }
+
+TEST_CASE("compile: a function that decides by a traced value is refused, since its program would be the one for this value", "[compile][make_fx]") {
+  tensor const x = from({-1, -2}, {2}, dtype::float32);
+  auto const by_number = [](tensor const& v) { return vv::sum(v).item<float>() > 0 ? v * 2 : v * 3; };
+  auto const by_truth = [](tensor const& v) { return vv::sum(v) > 0 ? v * 2 : v * 3; };
+  CHECK_THROWS_AS(vv::compile(by_number)(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::compile(by_truth)(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::make_fx(by_number)(x), vv::transform_error);
+  CHECK_THROWS_AS(vv::make_fx(vv::grad([](tensor const& v) { return vv::sum(v).item<float>() > 0 ? vv::sum(v) : vv::sum(v * v); }))(x), vv::transform_error);
+  CHECK(vv::this_thread_state.quiet());
+  bool const up = true; // numbers of the program may decide
+  CHECK(elements(vv::compile([up](tensor const& v) { return up ? v * 2 : v * 3; })(x)) == std::vector<double>{-2, -4});
+  CHECK(elements(by_truth(x)) == std::vector<double>{-3, -6});
+}

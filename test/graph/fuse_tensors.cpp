@@ -244,3 +244,16 @@ TEST_CASE("fuse: parts of a value are joined again", "[fuse][tensor]") {
   for (index_t k = 0; k < 12; ++k) CHECK(wide.data<float>()[k] == static_cast<float>(k % 6 < 3 ? k / 6 * 3 + k % 6 : 6 + k / 6 * 3 + k % 6 - 3));
   for (index_t k = 0; k < 12; ++k) CHECK(same.data<float>()[k] == static_cast<float>(k));
 }
+
+TEST_CASE("fuse: temporaries of many megabytes do not lie on the stack", "[fuse]") {
+  constexpr index_t n = 3000000; // 12 MB each
+  constexpr auto unrolled = vv::fuse<spec<float, n>>([](auto const& x) { return vv::softmax(x, vv::axis<0>); });
+  tensor const x = vv::full({n}, 0.5f), y = unrolled(x);
+  CHECK(y.data<float>()[0] == Approx(1.0 / n));
+  CHECK(y.data<float>()[n - 1] == Approx(1.0 / n));
+  constexpr auto walk = [](auto const& a) { return vv::scan([](auto const& c) { return std::pair{c + 1e-6 * vv::sin(c), vv::none}; }, a, vv::steps<1000000>).first; };
+  double const h = 1e-5, slope = vv::fuse(vv::grad(walk))(0.5); // keeps a million states
+  CHECK(slope == Approx((vv::fuse(walk)(0.5 + h) - vv::fuse(walk)(0.5 - h)) / (2 * h)).epsilon(1e-6));
+  constexpr auto in_table = vv::fuse<spec<float, n>>([](auto const& v) { return vv::softmax(v, vv::axis<0>); }, vv::table_driven);
+  CHECK(in_table(x).data<float>()[n - 1] == Approx(1.0 / n));
+}

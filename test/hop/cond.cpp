@@ -231,3 +231,29 @@ TEST_CASE("cond: an exception in a branch leaves every stack as it was", "[hop][
   CHECK(vv::this_thread_state.transforms.top == nullptr);
   CHECK(vv::current_modes().size() == 1);
 }
+
+namespace {
+/// Both branches capture: of a the one above 1, of a and b the other.
+constexpr auto capturing_branches = [](auto const& x, auto const& a, auto const& b) {
+  return vv::cond(x > 1.0, vv::closure([](auto const& v, auto const& c) { return v * c; }, a), vv::closure([](auto const& v, auto const& c, auto const& d) { return c - v * d; }, a, b), x);
+};
+} // namespace
+
+TEST_CASE("cond: what closures of its branches capture is differentiated, mapped and traced like operands", "[hop][cond][fuse]") {
+  constexpr auto plain = vv::grad<0, 1, 2>(capturing_branches);
+  constexpr auto fused = vv::fuse(plain);
+  for (double const x : {2.0, 0.5}) {
+    CHECK(fused(x, 0.5, 3.0) == plain(x, 0.5, 3.0));
+    CHECK(plain(x, 0.5, 3.0) == (x > 1 ? std::tuple{0.5, x, 0.0} : std::tuple{-3.0, 1.0, -x}));
+  }
+  vv::array<double, 2> const xs{2, 0.5}, as{0.5, 4};
+  auto const mapped = vv::fuse(vv::vmap(plain, vv::in_dims<0, 0, vv::none>))(xs, as, 3.0);
+  CHECK(std::get<0>(mapped)[0] == 0.5);
+  CHECK(std::get<0>(mapped)[1] == -3);
+  CHECK(std::get<1>(mapped)[0] == 2);
+  CHECK(std::get<2>(mapped)[1] == -0.5);
+  constexpr auto tangent = [](auto const& x, auto const& a) { return vv::jvp([](auto const& u, auto const& v) { return capturing_branches(u, v, 3.0); }, std::tuple(x, a), std::tuple(1.0, 10.0)).second; };
+  CHECK(vv::fuse(tangent)(2.0, 0.5) == 20.5);
+  CHECK(vv::fuse(tangent)(0.5, 0.5) == 7);
+  CHECK(vv::fuse(vv::grad<1>(vv::grad<0>(capturing_branches)))(2.0, 0.5, 3.0) == 1);
+}

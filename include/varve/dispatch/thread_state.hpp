@@ -46,6 +46,7 @@ struct layer {
   bool grad_mode = true;
   /// A `dual_level`: not a transform of a function, eager autograd goes on as if it were not there.
   bool is_dual_level = false;
+  bool is_trace = false; // what its values hold is not to be asked for: the program would be the one for these values
   /// Does it write down what it sees (`grad`, `make_fx`)? Then its operators must come from one thread.
   bool records = false;
   /// Size of the mapped dimension of a `vmap`, and what random operators do under it.
@@ -150,6 +151,11 @@ VARVE_COLD inline bool is_at_work(std::uint64_t id) {
   layer const* l = this_thread_state.transforms.top;
   while (l && l->id != id) l = l->below;
   return l;
+}
+VARVE_COLD inline bool is_traced(std::uint64_t id) {
+  layer const* l = this_thread_state.transforms.top;
+  while (l && l->id != id) l = l->below;
+  return l && l->is_trace;
 }
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
 inline void set_top(layer_stack& stack, layer* l) {

@@ -67,8 +67,10 @@ struct graph_questions {
   /// Number of nodes of an operator, all functions included.
   template <class Op>
   constexpr int count(Op const&) const {
+    static_assert(requires { sizeof(rules<Op>); }, "varve: count: this operator is made of others, and what stands in a graph are those: softmax of amax, exp and sum, matmul of mm; graphs name higher-order operators, such as cond, in node.op->name");
     int n = 0;
-    for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
+    if constexpr (requires { sizeof(rules<Op>); })
+      for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
     return n;
   }
   /// Number of nodes that compute something: neither placeholders nor constants.

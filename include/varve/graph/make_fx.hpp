@@ -31,7 +31,7 @@ struct trace_layer : layer {
     kind = "trace";
     pushed::name(*this, this_thread_state.transforms);
     object = this;
-    records = true;
+    records = is_trace = true;
     process = [](layer& l, boxed_op const& op, boxed_args const& x) -> tensor { return static_cast<trace_layer&>(l).record(op, x); };
   }
   /// A value of the trace: the real tensor with its node number.

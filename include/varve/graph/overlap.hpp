@@ -11,6 +11,27 @@ namespace varve::loop::detail {
 /// Brings steps of an ordered body forward into the time in which those before them would wait. Times are half cycles: two steps begin in each cycle,
 /// one memory access by a sink.
 class overlapper {
+  struct times {
+    int issue, latency;
+  };
+  static constexpr int at_sink = 2, look_ahead = 200;
+
+  static constexpr bool rides_along(step const& s) { return s.kind == step_kind::load || s.kind == step_kind::constant; }
+  /// Calls `f(step)` for all operands of a step or sink that are computed in the body. Above its uses: clang 14 instantiates no member template further down in time for constant expressions.
+  template <class F>
+  constexpr void operands(int item, F f) {
+    auto const call = [&](int a) {
+      if (a >= 0) f(a);
+    };
+    if (item >= 0) {
+      for_each_operand(p, p.steps[b.step_first + item], call);
+    } else {
+      sink const& s = p.sinks[b.sink_first + ~item];
+      call(s.a);
+      if (s.product) call(s.b);
+    }
+  }
+
 public:
   /// `order` has old numbers of steps, and `~s` where sink `s` takes its value.
   constexpr overlapper(program& p, body const& b, list<int> const& order)
@@ -74,26 +95,6 @@ public:
   }
 
 private:
-  struct times {
-    int issue, latency;
-  };
-  static constexpr int at_sink = 2, look_ahead = 200;
-
-  static constexpr bool rides_along(step const& s) { return s.kind == step_kind::load || s.kind == step_kind::constant; }
-  /// Calls `f(step)` for all operands of a step or sink that are computed in the body.
-  template <class F>
-  constexpr void operands(int item, F f) {
-    auto const call = [&](int a) {
-      if (a >= 0) f(a);
-    };
-    if (item >= 0) {
-      for_each_operand(p, p.steps[b.step_first + item], call);
-    } else {
-      sink const& s = p.sinks[b.sink_first + ~item];
-      call(s.a);
-      if (s.product) call(s.b);
-    }
-  }
   /// Puts a place whose operands are known among the others, in their order; `from` is one before it, or -1.
   constexpr void put(int place, int from) {
     int* const after = next.data();

@@ -47,7 +47,13 @@ template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
   std::tuple const in{proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
   auto const y = call_with(f, in);
-  tree_for_each([&](auto const& v) { b.result(node_in(b, as_proxy(v, &b))); }, y);
+  tree_for_each(
+      [&](auto const& v) {
+        if constexpr (level_of<std::remove_cvref_t<decltype(v)>> > 0)
+          static_assert(level_of<std::remove_cvref_t<decltype(v)>> < 0, "varve: a function of this operator captures a value that a transform sees; pass it as an operand or through closure(f, captured...)");
+        else b.result(node_in(b, as_proxy(v, &b)));
+      },
+      y);
   return tree_map([](auto const& v) { return meta_of(v); }, y);
 }
 } // namespace detail

@@ -190,13 +190,12 @@ VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
 }
 } // namespace detail
 
-/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack.
+/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack, where they are no more than `most_on_stack`.
 template <class P, int Arguments, int Results>
 VARVE_PART void run(memory<Arguments, Results> mem) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
-  constexpr index_t bytes = P::value.workspace;
-  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
-  mem.arena = arena;
+  temporaries<static_cast<std::size_t>(P::value.workspace)> arena;
+  mem.arena = arena.data();
   detail::run_some<P, 0, stages>(mem);
 }
 
@@ -210,11 +209,10 @@ struct sized_memory : memory<Arguments, Results> {
 template <class P, int Arguments, int Results>
 VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
-  constexpr index_t bytes = P::value.workspace;
-  alignas(64) std::byte arena[bytes > 0 ? bytes : 1];
+  temporaries<static_cast<std::size_t>(P::value.workspace)> arena;
   index_t piece[P::value.pieces + 1];
   sized_memory<P, Arguments, Results> mem{given, sizes.size, piece, nullptr};
-  mem.arena = arena;
+  mem.arena = arena.data();
   if constexpr (P::value.pieces > 0) {
     scratch_block const scratch(static_cast<std::size_t>(sizes.lay_out(piece)));
     mem.scratch = scratch.data();
@@ -240,7 +238,7 @@ struct built {
     }
     return static_program<S>(p);
   }
-  static constexpr auto value = build();
+  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 /// ... with symbolic sizes.
 template <makes_samples Make, program_sizes S>
@@ -264,7 +262,7 @@ struct built<Make, S> {
     int const pieces = same ? detail::place_in_scratch(p) : 0;
     return {p, sizes, guards, pieces, sizes.failed && same ? sized_problem::size : reader.problem};
   }
-  static constexpr auto value = build();
+  static constexpr auto value = build(); // varve: if a limit is named, pass -fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
 inline constexpr program_sizes usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 template <class Make, class First = built<Make, usual>>

@@ -86,4 +86,24 @@ private:
   std::size_t begin_;
 };
 
+/// Bytes of temporaries that lie on the stack; programs with more take the thread's scratch memory, since stacks end at a few megabytes, without a word.
+inline constexpr std::size_t most_on_stack = std::size_t{1} << 18;
+/// Uninitialized memory for temporaries of a size that the compiler knows, aligned to 64 bytes.
+template <std::size_t Bytes, bool = (Bytes > most_on_stack)>
+class temporaries {
+public:
+  std::byte* data() { return memory_; }
+
+private:
+  alignas(64) std::byte memory_[Bytes > 0 ? Bytes : 1];
+};
+template <std::size_t Bytes>
+class temporaries<Bytes, true> {
+public:
+  std::byte* data() { return block_.data(); }
+
+private:
+  scratch_block block_{Bytes};
+};
+
 } // namespace varve::loop

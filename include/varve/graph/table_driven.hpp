@@ -5,6 +5,7 @@
 #include <varve/graph/block_kernel.hpp>
 #include <varve/graph/fuse.hpp>
 #include <varve/graph/join.hpp>
+#include <varve/graph/scratch.hpp>
 
 /// @file
 /// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single operations.
@@ -159,11 +160,11 @@ public:
 
   static_assert(!value.writes_arguments, "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 
-  /// Executes the program; temporaries live on the stack.
+  /// Executes the program; temporaries live on the stack, where they are no more than `most_on_stack`.
   template <int Arguments, int Results>
   static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
-    alignas(64) std::byte workspace[static_cast<std::size_t>(value.workspace) + 64];
-    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace);
+    temporaries<static_cast<std::size_t>(value.workspace) + 64> workspace;
+    block_graph_runner<>::run(view, 0, mem.argument, mem.result, workspace.data());
   }
 
 private:

@@ -133,26 +133,68 @@ constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower con
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
+/// A branch whose captures are operands of the call: `Count` of them, behind the first `N` and `From` more.
+template <std::size_t N, std::size_t From, std::size_t Count, class F>
+struct branch_on_captures {
+  [[no_unique_address]] F f;
+  template <class... A>
+  constexpr auto operator()(A const&... a) const {
+    return [&]<std::size_t... K, std::size_t... C>(std::tuple<A const&...> const& all, std::index_sequence<K...>, std::index_sequence<C...>) {
+      return f(std::get<K>(all)..., std::get<N + From + C>(all)...);
+    }(std::tie(a...), std::make_index_sequence<N>{}, std::make_index_sequence<Count>{});
+  }
+};
+template <std::size_t N, std::size_t From, std::size_t Count, class F>
+constexpr auto on_captures(F const& f) {
+  return branch_on_captures<N, From, Count, F>{f};
+}
+template <class F>
+inline constexpr int captured_values = 0; // of a `closure` of values
+template <class F, class... C>
+inline constexpr int captured_values<closure_t<F, C...>> = (value<C> && ...) ? static_cast<int>(sizeof...(C)) : 0;
+/// Captures of the branches become operands, so that whatever happens to operands happens to them: they are lifted, mapped, differentiated.
+template <class T, class F, class P, class... X>
+constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
+  constexpr std::size_t n = sizeof...(X), t = captured_values<T>, f = captured_values<F>;
+  auto const& bare_true = [&]() -> auto const& {
+    if constexpr (t > 0) return without_captures(true_fn);
+    else return true_fn;
+  }();
+  auto const& bare_false = [&]() -> auto const& {
+    if constexpr (f > 0) return without_captures(false_fn);
+    else return false_fn;
+  }();
+  auto const call = [&](auto const&... c) {
+    using T_on = std::remove_cvref_t<decltype(on_captures<n, 0, t>(bare_true))>;
+    using F_on = std::remove_cvref_t<decltype(on_captures<n, t, f>(bare_false))>;
+    return cond_call<T_on, F_on>{{bare_true}, {bare_false}}(pred, x..., c...);
+  };
+  auto const values_of = [](auto const& g) {
+    if constexpr (captured_values<std::remove_cvref_t<decltype(g)>> > 0) return g.captures;
+    else return std::tuple<>{};
+  };
+  return call_with(call, std::tuple_cat(values_of(true_fn), values_of(false_fn)));
+}
 /// The door to the boxed operator: defined in boxed_cond.hpp.
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
 } // namespace detail
 
 /// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A predicate with one value runs one branch; one mapped by
-/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Results: a value or a flat tuple
+/// `vmap` runs both and selects (CD-16); a traced one becomes a node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the functions capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple
 /// of values, of one shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given the call
 /// whole; one without a rule for it refuses with `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {
     constexpr bool watched = (detail::contains_mode<X>() || ...);
-    if constexpr (watched) return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+    if constexpr (watched) return detail::cond_with_captures(pred, true_fn, false_fn, x...);
     else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
     if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
     return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
   } else {
-    return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+    return detail::cond_with_captures(pred, true_fn, false_fn, x...);
   }
 }
 

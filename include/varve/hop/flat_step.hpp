@@ -77,14 +77,6 @@ constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const&
         ...);
   }(std::index_sequence_for<V...>{});
 }
-template <class F>
-constexpr F const& without_captures(F const& f) {
-  return f;
-}
-template <class F, class... C>
-constexpr F const& without_captures(closure_t<F, C...> const& f) {
-  return f.f;
-}
 
 /// The values of a tree in one tuple, operators that stand for a value as such.
 template <class T>

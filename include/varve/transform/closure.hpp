@@ -24,6 +24,14 @@ constexpr auto closure(F f, C const&... c) {
 
 namespace detail {
 template <class F>
+constexpr F const& without_captures(F const& f) {
+  return f;
+}
+template <class F, class... C>
+constexpr F const& without_captures(closure_t<F, C...> const& f) {
+  return f.f;
+}
+template <class F>
 constexpr auto captures_of(F const&) {
   return std::tuple<>{};
 }

@@ -26,6 +26,11 @@ enum class payload : unsigned char { memory, seen, subclass, nothing };
 enum class view_origin : unsigned char { usual, no_grad, inference, many, custom };
 /// Is a transform still there to process its values, on this thread? (dispatch/thread_state.hpp)
 bool is_at_work(std::uint64_t layer);
+/// Is it a trace that is at work on this thread? (dispatch/thread_state.hpp)
+bool is_traced(std::uint64_t layer);
+[[noreturn]] VARVE_COLD inline void refuse_traced_number() {
+  throw transform_error("varve: a value that is being traced cannot become a number, nor decide an if: the program would be the one for this value only; use where, cond or while_loop, or pass it as a plain number");
+}
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen) throw transform_error("varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
   if (p == payload::subclass) throw transform_error("varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");

@@ -216,13 +216,14 @@ inline tensor tensor::from_blob(void* data, dims const& sizes, dims const& strid
 }
 template <class T>
 T tensor::item() const {
+  if (is_wrapped() && detail::is_traced(layer())) [[unlikely]] detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
   if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
   return on_dtype(block_->type, "item", [&]<class E>() { return static_cast<T>(*static_cast<E const*>(raw())); });
 }
 inline tensor::operator bool() const {
   if (is_wrapped() && !state() && !(sizes() == inner().sizes())) throw transform_error("varve: a value mapped by vmap has no single truth value; use where, cond or while_loop instead of if");
-  return is_wrapped() ? static_cast<bool>(current()) : item<bool>();
+  return is_wrapped() && !detail::is_traced(layer()) ? static_cast<bool>(current()) : item<bool>();
 }
 inline tensor tensor::with_layout(layout const& l, bool is_view) const {
   tensor r = alias();
