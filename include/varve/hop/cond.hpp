@@ -156,24 +156,24 @@ inline constexpr int captured_values<closure_t<F, C...>> = (value<C> && ...) ? s
 template <class T, class F, class P, class... X>
 constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   constexpr std::size_t n = sizeof...(X), t = captured_values<T>, f = captured_values<F>;
-  auto const& bare_true = [&]() -> auto const& {
-    if constexpr (t > 0) return without_captures(true_fn);
-    else return true_fn;
-  }();
-  auto const& bare_false = [&]() -> auto const& {
-    if constexpr (f > 0) return without_captures(false_fn);
-    else return false_fn;
-  }();
-  auto const call = [&](auto const&... c) {
-    using T_on = std::remove_cvref_t<decltype(on_captures<n, 0, t>(bare_true))>;
-    using F_on = std::remove_cvref_t<decltype(on_captures<n, t, f>(bare_false))>;
-    return cond_call<T_on, F_on>{{bare_true}, {bare_false}}(pred, x..., c...);
-  };
-  auto const values_of = [](auto const& g) {
-    if constexpr (captured_values<std::remove_cvref_t<decltype(g)>> > 0) return g.captures;
-    else return std::tuple<>{};
-  };
-  return call_with(call, std::tuple_cat(values_of(true_fn), values_of(false_fn)));
+  if constexpr (t + f == 0) {
+    return cond_call<T, F>{true_fn, false_fn}(pred, x...);
+  } else {
+    auto const bare = []<int Count>(auto const& g, std::integral_constant<int, Count>) -> auto const& { // what is no closure of values stays as it is
+      if constexpr (Count > 0) return without_captures(g);
+      else return g;
+    };
+    auto const values_of = []<int Count>(auto const& g, std::integral_constant<int, Count>) {
+      if constexpr (Count > 0) return g.captures;
+      else return std::tuple<>{};
+    };
+    std::integral_constant<int, captured_values<T>> const of_true{};
+    std::integral_constant<int, captured_values<F>> const of_false{};
+    auto const on_true = on_captures<n, 0, t>(bare(true_fn, of_true));
+    auto const on_false = on_captures<n, t, f>(bare(false_fn, of_false));
+    return call_with([&](auto const&... c) { return cond_call<std::remove_const_t<decltype(on_true)>, std::remove_const_t<decltype(on_false)>>{on_true, on_false}(pred, x..., c...); },
+                     std::tuple_cat(values_of(true_fn, of_true), values_of(false_fn, of_false)));
+  }
 }
 /// The door to the boxed operator: defined in boxed_cond.hpp.
 template <class T, class F, class... X>
