@@ -3,6 +3,11 @@
 /// @file
 /// Version and build switches: the only header of varve that defines macros.
 
+#ifdef VARVE_VERSION_MAJOR
+#error "varve is included twice in this unit, as the single header and as separate headers or from two places; include one of them"
+#include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1

@@ -18,6 +18,11 @@
 /// @file
 /// Version and build switches: the only header of varve that defines macros.
 
+#ifdef VARVE_VERSION_MAJOR
+#error "varve is included twice in this unit, as the single header and as separate headers or from two places; include one of them"
+#include <varve-included-twice> // is nowhere: compilation ends here, before a thousand redefinitions
+#endif
+
 /// Version of the library, read by CMake and by users: major.minor.patch.
 #define VARVE_VERSION_MAJOR 0
 #define VARVE_VERSION_MINOR 1
@@ -29800,6 +29805,9 @@ constexpr auto outputs_from(L const& leaves) {
   }
 }
 
+/// Does the step of a scan give what it must?
+template <class Y>
+inline constexpr bool gives_pair = requires(Y const& y) { y.first, y.second; };
 /// A step of the user's as one of flat values.
 template <class F, class Init, class Xs, class Captures>
 struct flat_step {
@@ -30375,12 +30383,14 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
   static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least");
-  auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
   using structure =
       decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
                                               std::declval<tree_alike<false, decltype(captured)>>())));
-  using output = typename structure::second_type;
-  return std::pair(tree_unflatten<Init>(y), outputs_from<output, static_cast<std::size_t>(C::value)>(y));
+  static_assert(gives_pair<structure>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  if constexpr (gives_pair<structure>) {
+    auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
+    return std::pair(tree_unflatten<Init>(y), outputs_from<typename structure::second_type, static_cast<std::size_t>(C::value)>(y));
+  }
 }
 
 /// ... in segments: defined in scan_in_segments.hpp.
@@ -30778,8 +30788,7 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
     else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, as_tensors(xs));
   }();
   using Y = decltype(call(carried, walked, captured));
-  static_assert(
-      requires(Y y) { y.first, y.second; }, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  static_assert(gives_pair<Y>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
   decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
   boxed_args x = flatten(carried);
   int const c = x.size();

@@ -7,7 +7,7 @@
 namespace varve::loop {
 
 /// Registers that hold values, those aside that operators of many instructions need for themselves.
-inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 10;
+inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 14;
 
 namespace detail {
 /// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first

@@ -151,8 +151,7 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
     else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, as_tensors(xs));
   }();
   using Y = decltype(call(carried, walked, captured));
-  static_assert(
-      requires(Y y) { y.first, y.second; }, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  static_assert(gives_pair<Y>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
   decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
   boxed_args x = flatten(carried);
   int const c = x.size();

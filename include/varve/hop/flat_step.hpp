@@ -117,6 +117,9 @@ constexpr auto outputs_from(L const& leaves) {
   }
 }
 
+/// Does the step of a scan give what it must?
+template <class Y>
+inline constexpr bool gives_pair = requires(Y const& y) { y.first, y.second; };
 /// A step of the user's as one of flat values.
 template <class F, class Init, class Xs, class Captures>
 struct flat_step {

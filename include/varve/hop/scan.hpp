@@ -124,12 +124,14 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   using C = count_t<static_cast<int>(std::tuple_size_v<decltype(carried)>)>;
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
   static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>, "varve: scan: init holds no value; a step must carry one at least");
-  auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
   using structure =
       decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(), std::declval<tree_alike<true, decltype(front)>>(),
                                               std::declval<tree_alike<false, decltype(captured)>>())));
-  using output = typename structure::second_type;
-  return std::pair(tree_unflatten<Init>(y), outputs_from<output, static_cast<std::size_t>(C::value)>(y));
+  static_assert(gives_pair<structure>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  if constexpr (gives_pair<structure>) {
+    auto const y = scan_call<step, C, X, std::remove_const_t<decltype(length)>>{step{bare}, {}, {}, length, reverse}(carried, front, captured);
+    return std::pair(tree_unflatten<Init>(y), outputs_from<typename structure::second_type, static_cast<std::size_t>(C::value)>(y));
+  }
 }
 
 /// ... in segments: defined in scan_in_segments.hpp.
