@@ -23582,8 +23582,12 @@ private:
     ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
     i[L] = start;
   }
-
-  /// One point of the iteration space, or one vector of points.
+  /// A vector of points, or one: its indices and the values of its steps.
+  struct vector_at {
+    index_t const* i;
+    V* now;
+  };
+  using rows_of_steps = std::make_integer_sequence<int, (b.step_count + 63) / 64>; // folds are limited to 256
   template <class M, class Mem>
   static VARVE_PART void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
@@ -23591,7 +23595,7 @@ private:
       all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, fixed);
     } else {
       V now[b.step_count + 1];
-      if constexpr (b.ordered) ordered<M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count + 63) / 64>{});
+      if constexpr (b.ordered) step_by_step<M>(rows_of_steps{}, mem, sum, fixed, vector_at{i, now});
       else run_steps<P, b.step_first, b.step_count, b.vector, M>(mem, i, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now);
     }
   }
@@ -23600,26 +23604,22 @@ private:
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
+    step_by_step<M>(rows_of_steps{}, mem, sum, fixed, vector_at{i, now}, vector_at{j, next});
+    if constexpr (!b.ordered) all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
-  template <class M, class Mem, int... K>
-  static VARVE_PART void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
-    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P, b.step_first, 0, b.step_count>.at[K])), ...);
+  template <class M, int... C, class... At>
+  static VARVE_PART void step_by_step(std::integer_sequence<int, C...>, [[maybe_unused]] auto const& mem, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] At... at) {
+    (row_of_steps<C * 64, M>(std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}, mem, sum, fixed, at...), ...);
   }
-  /// One step of the body: a value, or what a sink does with one.
-  template <int K, class M, class Mem>
-  static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
-    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
-    else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]);
+  template <int From, class M, int... K, class... At>
+  static VARVE_PART void row_of_steps(std::integer_sequence<int, K...>, auto const& mem, V* sum, V* fixed, At... at) {
+    (take<From + K, M>(mem, sum, fixed, at...), ...);
   }
-  template <class M, class Mem, int... C> // folds are limited to 256 elements
-  static VARVE_PART void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
-    (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
-  }
-  template <int From, class M, class Mem, int... K>
-  static VARVE_PART void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
-    (take<From + K, M>(mem, i, sum, fixed, now), ...);
+  /// One step of the body, for one vector or two: a value, or what a sink does with one.
+  template <int K, class M, class Mem, class... At>
+  static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] V* sum, V* fixed, At... at) {
+    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) (leave<s.slot, M>(mem, at.i, sum, fixed, at.now), ...);
+    else (compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, at.i, fixed, at.now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), ...);
   }
   template <act A, int L, int From, class M, class Mem>
   static VARVE_PART void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {
@@ -24758,7 +24758,7 @@ private:
 namespace varve::loop {
 
 /// Registers that hold values, those aside that operators of many instructions need for themselves.
-inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 10;
+inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 14;
 
 namespace detail {
 /// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then depth first from what it leaves behind, of the operands of a step first
@@ -24771,17 +24771,21 @@ struct scheduler {
   long_operators is_long{};
 
   constexpr step& at(int k) { return p.steps[b.step_first + k]; }
-  /// The most values that are alive at once in the order of the graph, where sinks come last.
+  /// The most values that are alive at once, where sinks come last unless the body is ordered.
   constexpr int most_alive() {
     list<int> last(static_cast<std::size_t>(b.step_count), -1);
-    for (int k = 0; k < b.step_count; ++k)
-      for_each_operand(p, at(k), [&](int& a) {
-        if (a >= 0) last[a] = k;
-      });
-    for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
-      if (p.sinks[s].a >= 0) last[p.sinks[s].a] = b.step_count;
-      if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = b.step_count;
+    auto const leave_at = [&](int s, int k) {
+      if (p.sinks[s].a >= 0) last[p.sinks[s].a] = k;
+      if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = k;
+    };
+    for (int k = 0; k < b.step_count; ++k) {
+      if (at(k).kind == step_kind::leave) leave_at(b.sink_first + at(k).slot, k);
+      else
+        for_each_operand(p, at(k), [&](int& a) {
+          if (a >= 0) last[a] = k;
+        });
     }
+    for (int s = b.sink_first; s < b.sink_first + b.sink_count && !b.ordered; ++s) leave_at(s, b.step_count);
     list<int> ending(static_cast<std::size_t>(b.step_count) + 1, 0);
     int alive = 0, most = 0;
     for (int k = 0; k < b.step_count; ++k) {
@@ -24896,7 +24900,37 @@ constexpr bool runs_in_pairs(body const& b) {
   return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * width_of(b.type);
 }
 
-/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.
+/// Has a body more accumulators than registers? Two vectors step by step then read and write each of them once; with values that need more registers than there are for one vector
+/// alone, that costs more than it saves.
+constexpr bool gains_by_pairs(program& p, body const& b) {
+  int sums = 0;
+  for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) sums += p.sinks[s].kind != sink_kind::store && p.sinks[s].level >= 0;
+  return sums > registers && stays_whole(p, b) && detail::scheduler{p, b}.most_alive() <= registers;
+}
+
+namespace detail {
+constexpr void reorder(program& p, list<char> const& which) {
+  list<step> all;
+  all.reserve(p.steps.size() + p.sinks.size());
+  for (std::size_t n = 0; n < p.bodies.size(); ++n) {
+    body& b = p.bodies[n];
+    int const fixed = static_cast<int>(all.size());
+    for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
+    int const first = static_cast<int>(all.size());
+    if (which[n]) {
+      b.step_count = detail::scheduler{p, b}.run(all);
+      b.ordered = true;
+    } else {
+      for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
+    }
+    b.fixed_first = fixed, b.step_first = first;
+  }
+  p.steps = static_cast<list<step>&&>(all);
+}
+} // namespace detail
+
+/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`, and decides which run in pairs of
+/// vectors for their accumulators. Linear in the number of steps and operands.
 constexpr void schedule(program& p, int room = registers) {
   list<char> reorders(p.bodies.size(), 0);
   bool any = false; // else no step has to be copied
@@ -24907,23 +24941,8 @@ constexpr void schedule(program& p, int room = registers) {
     for (int s = 0; s < b.step_count && whole; ++s) whole = p.steps[b.step_first + s].kind != step_kind::records;
     if (whole && detail::scheduler{p, b}.most_alive() > room) reorders[k] = 1, any = true;
   }
-  if (!any) return;
-  list<step> all;
-  all.reserve(p.steps.size() + p.sinks.size());
-  for (std::size_t n = 0; n < p.bodies.size(); ++n) {
-    body& b = p.bodies[n];
-    int const fixed = static_cast<int>(all.size());
-    for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
-    int const first = static_cast<int>(all.size());
-    if (reorders[n]) {
-      b.step_count = detail::scheduler{p, b}.run(all);
-      b.ordered = true;
-    } else {
-      for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
-    }
-    b.fixed_first = fixed, b.step_first = first;
-  }
-  p.steps = static_cast<list<step>&&>(all);
+  if (any) detail::reorder(p, reorders);
+  for (body& b : p.bodies) b.paired = b.paired || gains_by_pairs(p, b);
 }
 
 } // namespace varve::loop

@@ -156,8 +156,12 @@ private:
     ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
     i[L] = start;
   }
-
-  /// One point of the iteration space, or one vector of points.
+  /// A vector of points, or one: its indices and the values of its steps.
+  struct vector_at {
+    index_t const* i;
+    V* now;
+  };
+  using rows_of_steps = std::make_integer_sequence<int, (b.step_count + 63) / 64>; // folds are limited to 256
   template <class M, class Mem>
   static VARVE_PART void point(Mem const& mem, index_t const* i, V* sum, V* fixed) {
     if constexpr (b.block_count > 0) {
@@ -165,7 +169,7 @@ private:
       all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, fixed);
     } else {
       V now[b.step_count + 1];
-      if constexpr (b.ordered) ordered<M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count + 63) / 64>{});
+      if constexpr (b.ordered) step_by_step<M>(rows_of_steps{}, mem, sum, fixed, vector_at{i, now});
       else run_steps<P, b.step_first, b.step_count, b.vector, M>(mem, i, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now);
     }
   }
@@ -174,26 +178,22 @@ private:
     V now[b.step_count + 1], next[b.step_count + 1];
     index_t j[max_rank];
     for (int l = 0; l < max_rank; ++l) j[l] = i[l] + (l == inner ? width : 0);
-    pair_steps<M>(mem, i, j, fixed, now, next, std::make_integer_sequence<int, b.step_count>{});
-    all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
+    step_by_step<M>(rows_of_steps{}, mem, sum, fixed, vector_at{i, now}, vector_at{j, next});
+    if constexpr (!b.ordered) all_sinks<act::leave, 0, 0, M>(mem, i, sum, fixed, now), all_sinks<act::leave, 0, 0, M>(mem, j, sum, fixed, next);
   }
-  template <class M, class Mem, int... K>
-  static VARVE_PART void pair_steps(Mem const& mem, index_t const* i, index_t const* j, V* fixed, V* now, V* next, std::integer_sequence<int, K...>) { // never ordered
-    ((compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, j, fixed, next, detail::places_of<P, b.step_first, 0, b.step_count>.at[K])), ...);
+  template <class M, int... C, class... At>
+  static VARVE_PART void step_by_step(std::integer_sequence<int, C...>, [[maybe_unused]] auto const& mem, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] At... at) {
+    (row_of_steps<C * 64, M>(std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}, mem, sum, fixed, at...), ...);
   }
-  /// One step of the body: a value, or what a sink does with one.
-  template <int K, class M, class Mem>
-  static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, V* fixed, V* now) {
-    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) leave<s.slot, M>(mem, i, sum, fixed, now);
-    else compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, i, fixed, now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]);
+  template <int From, class M, int... K, class... At>
+  static VARVE_PART void row_of_steps(std::integer_sequence<int, K...>, auto const& mem, V* sum, V* fixed, At... at) {
+    (take<From + K, M>(mem, sum, fixed, at...), ...);
   }
-  template <class M, class Mem, int... C> // folds are limited to 256 elements
-  static VARVE_PART void ordered([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now, std::integer_sequence<int, C...>) {
-    (ordered_block<C * 64, M>(mem, i, sum, fixed, now, std::make_integer_sequence<int, (b.step_count - C * 64 < 64 ? b.step_count - C * 64 : 64)>{}), ...);
-  }
-  template <int From, class M, class Mem, int... K>
-  static VARVE_PART void ordered_block(Mem const& mem, index_t const* i, V* sum, V* fixed, V* now, std::integer_sequence<int, K...>) {
-    (take<From + K, M>(mem, i, sum, fixed, now), ...);
+  /// One step of the body, for one vector or two: a value, or what a sink does with one.
+  template <int K, class M, class Mem, class... At>
+  static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] V* sum, V* fixed, At... at) {
+    if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave) (leave<s.slot, M>(mem, at.i, sum, fixed, at.now), ...);
+    else (compute<detail::form_of<P>(b.step_first + K), P, b.vector, M>(mem, at.i, fixed, at.now, detail::places_of<P, b.step_first, 0, b.step_count>.at[K]), ...);
   }
   template <act A, int L, int From, class M, class Mem>
   static VARVE_PART void all_sinks([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* sum, [[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now) {

@@ -20,17 +20,21 @@ struct scheduler {
   long_operators is_long{};
 
   constexpr step& at(int k) { return p.steps[b.step_first + k]; }
-  /// The most values that are alive at once in the order of the graph, where sinks come last.
+  /// The most values that are alive at once, where sinks come last unless the body is ordered.
   constexpr int most_alive() {
     list<int> last(static_cast<std::size_t>(b.step_count), -1);
-    for (int k = 0; k < b.step_count; ++k)
-      for_each_operand(p, at(k), [&](int& a) {
-        if (a >= 0) last[a] = k;
-      });
-    for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) {
-      if (p.sinks[s].a >= 0) last[p.sinks[s].a] = b.step_count;
-      if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = b.step_count;
+    auto const leave_at = [&](int s, int k) {
+      if (p.sinks[s].a >= 0) last[p.sinks[s].a] = k;
+      if (p.sinks[s].product && p.sinks[s].b >= 0) last[p.sinks[s].b] = k;
+    };
+    for (int k = 0; k < b.step_count; ++k) {
+      if (at(k).kind == step_kind::leave) leave_at(b.sink_first + at(k).slot, k);
+      else
+        for_each_operand(p, at(k), [&](int& a) {
+          if (a >= 0) last[a] = k;
+        });
     }
+    for (int s = b.sink_first; s < b.sink_first + b.sink_count && !b.ordered; ++s) leave_at(s, b.step_count);
     list<int> ending(static_cast<std::size_t>(b.step_count) + 1, 0);
     int alive = 0, most = 0;
     for (int k = 0; k < b.step_count; ++k) {
@@ -145,7 +149,37 @@ constexpr bool runs_in_pairs(body const& b) {
   return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * width_of(b.type);
 }
 
-/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Linear in the number of steps and operands.
+/// Has a body more accumulators than registers? Two vectors step by step then read and write each of them once; with values that need more registers than there are for one vector
+/// alone, that costs more than it saves.
+constexpr bool gains_by_pairs(program& p, body const& b) {
+  int sums = 0;
+  for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s) sums += p.sinks[s].kind != sink_kind::store && p.sinks[s].level >= 0;
+  return sums > registers && stays_whole(p, b) && detail::scheduler{p, b}.most_alive() <= registers;
+}
+
+namespace detail {
+constexpr void reorder(program& p, list<char> const& which) {
+  list<step> all;
+  all.reserve(p.steps.size() + p.sinks.size());
+  for (std::size_t n = 0; n < p.bodies.size(); ++n) {
+    body& b = p.bodies[n];
+    int const fixed = static_cast<int>(all.size());
+    for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
+    int const first = static_cast<int>(all.size());
+    if (which[n]) {
+      b.step_count = detail::scheduler{p, b}.run(all);
+      b.ordered = true;
+    } else {
+      for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
+    }
+    b.fixed_first = fixed, b.step_first = first;
+  }
+  p.steps = static_cast<list<step>&&>(all);
+}
+} // namespace detail
+
+/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`, and decides which run in pairs of
+/// vectors for their accumulators. Linear in the number of steps and operands.
 constexpr void schedule(program& p, int room = registers) {
   list<char> reorders(p.bodies.size(), 0);
   bool any = false; // else no step has to be copied
@@ -156,23 +190,8 @@ constexpr void schedule(program& p, int room = registers) {
     for (int s = 0; s < b.step_count && whole; ++s) whole = p.steps[b.step_first + s].kind != step_kind::records;
     if (whole && detail::scheduler{p, b}.most_alive() > room) reorders[k] = 1, any = true;
   }
-  if (!any) return;
-  list<step> all;
-  all.reserve(p.steps.size() + p.sinks.size());
-  for (std::size_t n = 0; n < p.bodies.size(); ++n) {
-    body& b = p.bodies[n];
-    int const fixed = static_cast<int>(all.size());
-    for (int k = 0; k < b.fixed_count; ++k) all.push_back(p.steps[b.fixed_first + k]);
-    int const first = static_cast<int>(all.size());
-    if (reorders[n]) {
-      b.step_count = detail::scheduler{p, b}.run(all);
-      b.ordered = true;
-    } else {
-      for (int k = 0; k < b.step_count; ++k) all.push_back(p.steps[b.step_first + k]);
-    }
-    b.fixed_first = fixed, b.step_first = first;
-  }
-  p.steps = static_cast<list<step>&&>(all);
+  if (any) detail::reorder(p, reorders);
+  for (body& b : p.bodies) b.paired = b.paired || gains_by_pairs(p, b);
 }
 
 } // namespace varve::loop
