@@ -15815,56 +15815,73 @@ struct rules<cond_t> {
 };
 
 namespace detail {
-template <class T, class F, class Tower, class... X>
-constexpr auto branch(bool p, T const& t, F const& f, [[maybe_unused]] Tower const& tower, X const&... x) {
+/// The operands, and what closures capture.
+template <class T, class F, class... X>
+constexpr auto with_captures_of(T const& t, F const& f, X const&... x) {
+  return std::tuple_cat(std::tuple<X...>(x...), captures_of(t), captures_of(f));
+}
+template <class T, class F, class... X>
+constexpr auto branch(bool p, T const& t, F const& f, X const&... x) {
   if constexpr (std::is_same_v<decltype(t(x...)), decltype(f(x...))>) {
     return p ? t(x...) : f(x...);
   } else {
+    auto const all = with_captures_of(t, f, x...);
+    auto const tower = call_with([](auto const&... v) { return tower_of<1 + leaf_level<std::remove_const_t<decltype(all)>>()>(v...); }, tree_leaves(all));
     auto const lift = [&](auto const& y) { return tree_map([&](auto const& v) { return lift_to_all(tower, v); }, y); };
     static_assert(std::is_same_v<decltype(lift(t(x...))), decltype(lift(f(x...)))>, "varve: cond: both functions must return values of one shape and dtype");
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
-/// A branch whose captures are operands of the call: `Count` of them, behind the first `N` and `From` more.
-template <std::size_t N, std::size_t From, std::size_t Count, class F>
+/// Is a mode at work on one of the leaves?
+template <class V>
+consteval bool is_watched() {
+  if constexpr (is_tree_node<V>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (is_watched<E>() || ...); }(std::type_identity<elements_of<V>>{});
+  else if constexpr (value<V>) return contains_mode<V>();
+  else return false;
+}
+/// A branch whose captures are operands of the call: the leaves of the tuple `C`, behind the first `N` and `From` more.
+template <std::size_t N, std::size_t From, class C, class F>
 struct branch_on_captures {
   [[no_unique_address]] F f;
   template <class... A>
   constexpr auto operator()(A const&... a) const {
-    return [&]<std::size_t... K, std::size_t... C>(std::tuple<A const&...> const& all, std::index_sequence<K...>, std::index_sequence<C...>) {
-      return f(std::get<K>(all)..., std::get<N + From + C>(all)...);
-    }(std::tie(a...), std::make_index_sequence<N>{}, std::make_index_sequence<Count>{});
+    return [&]<std::size_t... K>(std::tuple<A const&...> const& all, std::index_sequence<K...>) {
+      return call_with([&](auto const&... c) { return f(std::get<K>(all)..., c...); }, tree_unflatten<C, N + From>(all));
+    }(std::tie(a...), std::make_index_sequence<N>{});
   }
 };
-template <std::size_t N, std::size_t From, std::size_t Count, class F>
+template <std::size_t N, std::size_t From, class C, class F>
 constexpr auto on_captures(F const& f) {
-  return branch_on_captures<N, From, Count, F>{f};
+  return branch_on_captures<N, From, C, F>{f};
 }
+template <class C>
+consteval bool holds_values() {
+  if constexpr (is_tree_node<C>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (holds_values<E>() && ...); }(std::type_identity<elements_of<C>>{});
+  else return value<C>;
+}
+/// What a `closure` of values, or of trees of them, captures; of other functions nothing that could be an operand.
 template <class F>
-inline constexpr int captured_values = 0; // of a `closure` of values
-template <class F, class... C>
-inline constexpr int captured_values<closure_t<F, C...>> = (value<C> && ...) ? static_cast<int>(sizeof...(C)) : 0;
+constexpr auto captured_values(F const& f) {
+  if constexpr (holds_values<decltype(captures_of(f))>()) return captures_of(f);
+  else return std::tuple<>{};
+}
 /// Captures of the branches become operands, so that whatever happens to operands happens to them: they are lifted, mapped, differentiated.
 template <class T, class F, class P, class... X>
 constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
-  constexpr std::size_t n = sizeof...(X), t = captured_values<T>, f = captured_values<F>;
+  using on_true = decltype(captured_values(true_fn));
+  using on_false = decltype(captured_values(false_fn));
+  constexpr std::size_t n = sizeof...(X), t = leaf_count<on_true>(), f = leaf_count<on_false>();
   if constexpr (t + f == 0) {
     return cond_call<T, F>{true_fn, false_fn}(pred, x...);
   } else {
-    auto const bare = []<int Count>(auto const& g, std::integral_constant<int, Count>) -> auto const& { // what is no closure of values stays as it is
-      if constexpr (Count > 0) return without_captures(g);
+    auto const bare = []<class C>(auto const& g, std::type_identity<C>) -> auto const& { // what is no closure of values stays as it is
+      if constexpr (leaf_count<C>() > 0) return without_captures(g);
       else return g;
     };
-    auto const values_of = []<int Count>(auto const& g, std::integral_constant<int, Count>) {
-      if constexpr (Count > 0) return g.captures;
-      else return std::tuple<>{};
-    };
-    std::integral_constant<int, captured_values<T>> const of_true{};
-    std::integral_constant<int, captured_values<F>> const of_false{};
-    auto const on_true = on_captures<n, 0, t>(bare(true_fn, of_true));
-    auto const on_false = on_captures<n, t, f>(bare(false_fn, of_false));
-    return call_with([&](auto const&... c) { return cond_call<std::remove_const_t<decltype(on_true)>, std::remove_const_t<decltype(on_false)>>{on_true, on_false}(pred, x..., c...); },
-                     std::tuple_cat(values_of(true_fn, of_true), values_of(false_fn, of_false)));
+    auto const a = on_captures<n, 0, on_true>(bare(true_fn, std::type_identity<on_true>{}));
+    auto const b = on_captures<n, t, on_false>(bare(false_fn, std::type_identity<on_false>{}));
+    return call_with([&](auto const&... c) { return cond_call<std::remove_const_t<decltype(a)>, std::remove_const_t<decltype(b)>>{a, b}(pred, x..., c...); },
+                     tree_leaves(std::tuple_cat(captured_values(true_fn), captured_values(false_fn))));
   }
 }
 /// The door to the boxed operator: defined in boxed_cond.hpp.
@@ -15879,9 +15896,9 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {
-    constexpr bool watched = (detail::contains_mode<X>() || ...);
+    constexpr bool watched = detail::is_watched<decltype(detail::with_captures_of(true_fn, false_fn, x...))>();
     if constexpr (watched) return detail::cond_with_captures(pred, true_fn, false_fn, x...);
-    else return detail::branch(pred, true_fn, false_fn, tower_of<1 + top_level<X...>>(x...), x...);
+    else return detail::branch(pred, true_fn, false_fn, x...);
   } else if constexpr (std::is_same_v<P, tensor>) {
     if (pred.numel() != 1) refuse::shapes_do_not_match("cond (predicate)", pred.sizes(), {});
     return detail::cond_on_tensors(pred, true_fn, false_fn, x...);
