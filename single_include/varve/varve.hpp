@@ -4171,14 +4171,15 @@ inline bool inside_transform() {
 }
 
 namespace detail {
-VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+/// The layer of this thread with this number, if it is at work.
+VARVE_COLD inline layer const* layer_at_work(std::uint64_t id) {
   layer const* l = this_thread_state.transforms.top;
   while (l && l->id != id) l = l->below;
   return l;
 }
+VARVE_COLD inline bool is_at_work(std::uint64_t id) { return layer_at_work(id); }
 VARVE_COLD inline bool is_traced(std::uint64_t id) {
-  layer const* l = this_thread_state.transforms.top;
-  while (l && l->id != id) l = l->below;
+  layer const* const l = layer_at_work(id);
   return l && l->is_trace;
 }
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
@@ -15851,9 +15852,10 @@ struct branch_on_captures {
   }
 };
 template <std::size_t N, std::size_t From, class C, class F>
-constexpr auto on_captures(F const& f) {
-  return branch_on_captures<N, From, C, F>{f};
+constexpr branch_on_captures<N, From, C, F> on_captures(F const& f) {
+  return {f};
 }
+/// Are all leaves of a tree values?
 template <class C>
 consteval bool holds_values() {
   if constexpr (is_tree_node<C>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (holds_values<E>() && ...); }(std::type_identity<elements_of<C>>{});

@@ -147,14 +147,15 @@ inline bool inside_transform() {
 }
 
 namespace detail {
-VARVE_COLD inline bool is_at_work(std::uint64_t id) {
+/// The layer of this thread with this number, if it is at work.
+VARVE_COLD inline layer const* layer_at_work(std::uint64_t id) {
   layer const* l = this_thread_state.transforms.top;
   while (l && l->id != id) l = l->below;
   return l;
 }
+VARVE_COLD inline bool is_at_work(std::uint64_t id) { return layer_at_work(id); }
 VARVE_COLD inline bool is_traced(std::uint64_t id) {
-  layer const* l = this_thread_state.transforms.top;
-  while (l && l->id != id) l = l->below;
+  layer const* const l = layer_at_work(id);
   return l && l->is_trace;
 }
 /// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.

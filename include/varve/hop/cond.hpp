@@ -159,9 +159,10 @@ struct branch_on_captures {
   }
 };
 template <std::size_t N, std::size_t From, class C, class F>
-constexpr auto on_captures(F const& f) {
-  return branch_on_captures<N, From, C, F>{f};
+constexpr branch_on_captures<N, From, C, F> on_captures(F const& f) {
+  return {f};
 }
+/// Are all leaves of a tree values?
 template <class C>
 consteval bool holds_values() {
   if constexpr (is_tree_node<C>) return []<class... E>(std::type_identity<std::tuple<E...>>) { return (holds_values<E>() && ...); }(std::type_identity<elements_of<C>>{});
