@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: associative_scan: the function must give values of the shapes and dtypes that it takes
-#include <varve/hop/associative_scan.hpp>
+#include <varve/loop/associative_scan.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/op/sum.hpp>
 namespace vv = varve;

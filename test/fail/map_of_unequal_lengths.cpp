@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: lengths_differ
-#include <varve/hop/map.hpp>
+#include <varve/loop/map.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: at most 7 characters
-#include <varve/graph/trace.hpp>
+#include <varve/trace/trace.hpp>
 namespace vv = varve;
 
 constexpr auto a = vv::spec<float, vv::dim<"seven__">>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A name that is no identifier.
-#include <varve/graph/names.hpp>
-#include <varve/graph/trace.hpp>
+#include <varve/graph/named.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/op/mul.hpp>
 
 // expect: varve: named: a name is letters, digits and underscores, and does not begin with a digit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Two arguments of a graph with one name.
-#include <varve/graph/names.hpp>
-#include <varve/graph/trace.hpp>
+#include <varve/graph/named.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/op/mul.hpp>
 
 // expect: varve: named: two values have one name; give each its own

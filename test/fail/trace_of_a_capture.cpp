@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: the function captures values, which the compiler cannot see; pass them as arguments
-#include <varve/graph/trace.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;
 

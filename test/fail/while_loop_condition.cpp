@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: while_loop: the condition must give one bool
-#include <varve/hop/while_loop.hpp>
+#include <varve/loop/while_loop.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: while_loop: the body must give carried values of the shapes and dtypes that it took
-#include <varve/hop/while_loop.hpp>
+#include <varve/loop/while_loop.hpp>
 #include <varve/op/operators.hpp>
 namespace vv = varve;
 

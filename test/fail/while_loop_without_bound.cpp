@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: while_loop: reverse mode keeps what is carried at every step; say how many steps there are at most: while_loop<100>
-#include <varve/hop/while_loop.hpp>
+#include <varve/loop/while_loop.hpp>
 #include <varve/op/operators.hpp>
 #include <varve/transform/grad.hpp>
 namespace vv = varve;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <varve/graph/compile.hpp>
-#include <varve/graph/fast_math.hpp>
+#include <varve/compile/compile.hpp>
+#include <varve/fuse/fast_math.hpp>
 #include <varve/graph/verify.hpp>
-#include <varve/hop/scan.hpp>
+#include <varve/loop/scan.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/jacobian.hpp>

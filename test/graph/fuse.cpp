@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cmath>
 #include <memory>
-#include <varve/graph/fuse.hpp>
+#include <varve/fuse/fuse.hpp>
 #include <varve/varve.hpp>
 #include <varve_test.hpp>
 

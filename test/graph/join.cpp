@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <varve/graph/fuse.hpp>
-#include <varve/graph/join.hpp>
+#include <varve/fuse/fuse.hpp>
+#include <varve/pass/join_slices.hpp>
 #include <varve/graph/print.hpp>
-#include <varve/graph/trace.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/grad.hpp>

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <varve/core/message.hpp>
 #include <varve/graph/equal.hpp>
-#include <varve/graph/fuse.hpp>
-#include <varve/graph/table_driven.hpp>
+#include <varve/fuse/fuse.hpp>
+#include <varve/fuse/table_driven.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/kernel/math.hpp>
 #include <vector>

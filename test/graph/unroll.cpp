@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <varve/graph/fuse.hpp>
+#include <varve/fuse/fuse.hpp>
 #include <varve/graph/print.hpp>
-#include <varve/graph/trace.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/jacobian.hpp>

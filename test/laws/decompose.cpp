@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "law.hpp"
 
-#include <varve/graph/core_decompositions.hpp>
+#include <varve/trace/core_decompositions.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/op/to.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "law.hpp"
 
-#include <varve/hop/functionalize.hpp>
+#include <varve/functional/functionalize.hpp>
 #include <varve/op/in_place.hpp>
 #include <varve/op/sum.hpp>
 

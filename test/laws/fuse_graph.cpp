@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "law.hpp"
 
-#include <varve/graph/compile.hpp>
-#include <varve/graph/fast_math.hpp>
+#include <varve/compile/compile.hpp>
+#include <varve/fuse/fast_math.hpp>
 #include <varve/op/to.hpp>
 
 #include <varve_test.hpp>

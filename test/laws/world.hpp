@@ -4,9 +4,9 @@
 /// One row in several worlds: static values, and a trace that is run afterwards, against tensors.
 #include "../sample/op.hpp"
 
-#include <varve/graph/fuse.hpp>
+#include <varve/fuse/fuse.hpp>
 #include <varve/graph/interpret.hpp>
-#include <varve/graph/trace.hpp>
+#include <varve/trace/trace.hpp>
 #include <varve/graph/verify.hpp>
 #include <varve/transform/jvp.hpp>
 #include <varve/transform/vjp.hpp>

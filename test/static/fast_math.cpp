@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What `fast_math` makes of a graph, in the compiler.
-#include <varve/graph/fast_math.hpp>
+#include <varve/fuse/fast_math.hpp>
 #include <varve/op/all.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/vmap.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/type.hpp>
-#include <varve/hop/boxed_custom_call.hpp>
+#include <varve/custom/boxed_custom_call.hpp>
 
 namespace varve {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 #include <varve/graph/print.hpp>
-#include <varve/graph/program.hpp>
+#include <varve/plan/program.hpp>
 
 /// @file
 /// Types, numbers and operators as C++ text.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/export/cpp_calls.hpp>
-#include <varve/graph/as_traced.hpp>
-#include <varve/graph/optimize.hpp>
-#include <varve/graph/plan.hpp>
+#include <varve/pass/written_conversions.hpp>
+#include <varve/pass/optimize.hpp>
+#include <varve/plan/planner.hpp>
 #include <varve/kernel/vector_loop.hpp> // what emitted code is written with
 
 /// @file

@@ -14,7 +14,7 @@ inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &de
 /// One of several results of a higher-order node; attribute {k}.
 inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
 
-/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for sample sizes have it (`graph/size.hpp`).
+/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for sample sizes have it (`shape/sample.hpp`).
 inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
 
 namespace detail {

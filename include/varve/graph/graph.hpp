@@ -3,7 +3,7 @@
 #include <varve/core/attributes.hpp>
 #include <varve/core/dtype.hpp>
 #include <varve/dispatch/handle.hpp>
-#include <varve/graph/list.hpp>
+#include <varve/core/list.hpp>
 
 namespace varve {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/graph/interpret.hpp>
-#include <varve/graph/make_fx.hpp>
+#include <varve/trace/make_fx.hpp>
 #include <varve/hop/pack.hpp>
 #include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/interpreter.hpp>

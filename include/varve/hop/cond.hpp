@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/region.hpp>
+#include <varve/trace/region.hpp>
 #include <varve/hop/inner_function.hpp>
 #include <varve/op/mul.hpp>
 #include <varve/op/where.hpp>

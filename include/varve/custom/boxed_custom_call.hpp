@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/custom/custom_function_node.hpp>
+#include <varve/interpreter/write_level.hpp>
+
+/// @file
+/// What each layer of the thread's stack does with a call of a custom function on tensors (AF-19). The rules are those of `rules<custom_function_t>`.
+namespace varve::detail {
+
+/// A call on tensors as the rules take it.
+template <class T>
+struct boxed_custom_call {
+  using tag = custom_function_t;
+  custom_function_ptr f;
+  layer const* self;
+
+  boxed_args operator()(boxed_args const& x) const { return call_custom<>(f, x); }
+  boxed_context context(boxed_args const& y, boxed_tracked const& t) const {
+    std::vector<bool> needs;
+    for (auto const& x : *t.of) needs.push_back(mine(x) && x.history());
+    return f->context(needs, t.primal, y);
+  }
+  boxed_context context(boxed_args const& y, boxed_dual const& d) const {
+    std::vector<bool> needs;
+    for (auto const& t : d.tangent) needs.push_back(t.defined());
+    boxed_context c = f->context(needs, d.primal, y);
+    refuse_saved_as_is(*f, c, d.primal, y);
+    return c;
+  }
+  boxed_args record(dynamic_level const& in, boxed_context const& c, boxed_args const& y, boxed_tracked const& t) const {
+    if (!self->grad_mode) return y;
+    std::vector<edge> edges;
+    for (auto const& x : *t.of) edges.push_back(mine(x) ? edge(x.history()) : edge());
+    return record_custom<T, false>(f, c, std::move(edges), t.primal, y, [&](tensor const& v, edge const& e) { return in.tracked_value(v, e); });
+  }
+  boxed_args tangent(boxed_context const& c, boxed_dual const& d) const {
+    boxed_args t;
+    for (int k = 0; k < d.primal.size(); ++k) t.push_back(d.tangent[k].defined() || !d.primal[k].defined() ? d.tangent[k] : T(detail::constant_zeros(static_cast<T const&>(d.primal[k]))));
+    return f->jvp(c, t);
+  }
+  boxed_args results(boxed_context const& c, boxed_args const& y, boxed_args closed, boxed_args const& x) const {
+    for (int i = 0; i < x.size(); ++i)
+      if ((c.dirty_operands >> i & 1) && !mine(x[i]))
+        throw transform_error((std::string("varve: ") + self->kind + ": " + f->name() + ": a captured tensor, which the transform does not see, was marked dirty; pass it as an argument, or return a new value").c_str());
+    for (int k = 0; k < y.size(); ++k)
+      if (c.constant_results >> k & 1) closed[k] = y[k];
+    for (int k = 0; k < y.size(); ++k)
+      for (auto const& t : x)
+        if (mine(closed[k]) && mine(t) && y[k].shares_storage(t)) closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
+    return same_objects(y, std::move(closed), x, c.dirty_operands);
+  }
+  boxed_args mapped(dynamic_level const&, boxed_operands const& o) const {
+    boxed_batch b{{}, self->batch_size, self->random};
+    for (auto const& t : *o.from) b.mapped.push_back(mine(t));
+    boxed_args const y = f->vmap({b.n, b.random}, b.mapped, o.value);
+    return y.size() > 0 ? y : call_custom<>(std::make_shared<mapped_custom_function<>>(f, std::move(b)), o.value);
+  }
+  /// An operand that was written into, and returned, is the same object at every level (AF-21).
+  boxed_args same_objects(boxed_args const& y, boxed_args closed, boxed_args const& x, unsigned which = ~0u) const {
+    for (int k = 0; k < y.size(); ++k)
+      for (int i = 0; i < x.size(); ++i)
+        if ((which >> i & 1) && mine(x[i]) && y[k].is(x[i].inner())) {
+          write_payload(x[i], closed[k], i);
+          closed[k] = x[i];
+        }
+    return closed;
+  }
+
+private:
+  void write_payload(tensor const& x, tensor const& written, int target) const {
+    if (!written.is_wrapped() || written.layer() != self->id) return;
+    if (edge const& e = written.history()) {
+      check_write(f->name(), x);
+      rebase(level_views<T>{}, x, e, target);
+    }
+    if (written.extra().defined()) change_tangent<T>(x, written.extra());
+  }
+  bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
+};
+/// The next interpreter of the thread is given the call.
+template <class T>
+boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& given) {
+  layer* const top = this_thread_state.transforms.top;
+  boxed_args x;
+  for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
+  if (!top) return call_custom_eagerly<T>(f, x);
+  if (std::strcmp(top->kind, "trace") == 0) return f->forward(x);
+  if (top->process_custom) return top->process_custom(*top, &f, x);
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
+  auto const& in = *static_cast<dynamic_level*>(top->object);
+  lowered const off;
+  boxed_custom_call<T> const call{f, top};
+  if (!any) return in.own(call(x), x);
+  using rule = rules<typename boxed_custom_call<T>::tag>;
+  if (std::strcmp(top->kind, "vmap") == 0) return rule::vmap(in, call, x);
+  if (std::strcmp(top->kind, "jvp") == 0) return in.own(rule::jvp(in, call, x), x);
+  return in.own(rule::grad(in, call, x), x);
+}
+template <class>
+boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
+  return call_custom_on_stack<tensor>(f, x);
+}
+
+} // namespace varve::detail

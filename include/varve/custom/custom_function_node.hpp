@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/custom/boxed_custom_function.hpp>
+#include <varve/interpreter/eager.hpp>
+#include <varve/interpreter/function_node.hpp>
+
+/// @file
+/// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.
+namespace varve::detail {
+
+/// The pullback of a recorded custom function, with zeros for what did not arrive (AF-9) and a history that refuses a second derivative (AF-12).
+template <class T = tensor>
+struct custom_pull {
+  custom_function_ptr f;
+  boxed_context context;
+  std::vector<dependent<meta, T>> results;
+  std::vector<dependent<std::uint32_t, T>> versions;
+  std::string label;
+  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive. For each saved tensor which result it is, or which
+  /// operand, or that it is neither.
+  std::vector<dependent<int, T>> result_of{};
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
+  grad_node* self = nullptr;
+  static constexpr bool released = true;
+  static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
+
+  boxed_context unpacked() const {
+    boxed_context c = context;
+    boxed_args& s = c.saved;
+    for (int k = 0; k < s.size(); ++k) {
+      auto const at = static_cast<std::size_t>(k);
+      if (!packed.empty() && packed[at]) s[k] = packed[at]->unpack();
+      else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
+      if (!self || !this_thread_state.grad_mode || !s[k].defined() || !is_floating(s[k].dtype())) continue;
+      int const r = result_of[at];
+      if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
+        if (!packed.empty() && packed[at] && self->next[operand - r]) {
+          s[k] = s[k].alias();
+          s[k].set_history(self->next[operand - r]);
+        }
+        continue;
+      }
+      if (r >= 0 && context.constant_results >> r & 1) continue;
+      s[k] = s[k].alias();
+      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal("saved a value that is neither an argument nor a result: a derivative of its backward would lack what that depends on; save arguments and results only"));
+    }
+    return c;
+  }
+  boxed_args saved() const { return unpacked().saved; }
+  /// The history of a value that may not be differentiated.
+  edge refusal(char const* why) const {
+    auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args { throw autograd_error(text.c_str()); };
+    return edge_to(record_function(std::move(refuse), {edge()}, 1, "Error"));
+  }
+
+  boxed_args operator()(boxed_args const& out, bool const* wanted) const {
+    boxed_args g;
+    bool any = false;
+    for (int k = 0; k < out.size(); ++k) {
+      meta const& m = results[static_cast<std::size_t>(k)];
+      any = any || out[k].defined();
+      g.push_back(out[k].defined() || !context.materialize ? out[k] : tensor(zeros_of(m)));
+    }
+    if (!any && context.materialize) return {};
+    boxed_args r = [&] {
+      if (!context.once) return f->backward(unpacked(), g);
+      no_grad const off;
+      return f->backward(unpacked(), g);
+    }();
+    for (int k = 0; k < r.size(); ++k) {
+      if (!r[k].defined() || !wanted[k]) continue;
+      if (context.once && this_thread_state.grad_mode && [&] { for (auto const& t : g) if (t.defined() && t.requires_grad()) return true; return false; }()) {
+        r[k] = r[k].alias();
+        r[k].set_history(refusal("is once_differentiable: its backward cannot be differentiated"));
+      }
+    }
+    return r;
+  }
+  static T zeros_of(meta const& m) {
+    return [](auto const& sizes, auto type) { return full(sizes, 0, type); }(m.sizes, m.type);
+  }
+  void release() {
+    context.saved = boxed_args();
+    packed.clear();
+  }
+};
+
+/// An operand that is returned as it is, and not marked dirty, becomes a view of itself: what was saved of it would be neither (AF-7).
+inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context const& c, boxed_args const& x, boxed_args const& y) {
+  for (int k = 0; k < y.size(); ++k)
+    for (int i = 0; i < x.size(); ++i)
+      for (auto const& t : c.saved)
+        if (y[k].is(x[i]) && t.is(y[k]) && !(c.dirty_operands >> i & 1))
+          throw autograd_error((std::string("varve: ") + f.name() + ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it").c_str());
+}
+/// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
+template <class T, bool E, class Close>
+boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x, boxed_args const& y, Close const& close) {
+  std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
+  refuse_saved_as_is(*f, c, x, y);
+  std::vector<dependent<int, T>> result_of;
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed;
+  std::vector<dependent<std::uint32_t, T>> versions;
+  for (int j = 0; j < c.saved.size(); ++j) {
+    tensor& s = c.saved[j];
+    versions.push_back(s.defined() ? s.writes() : 0);
+    if (!E) continue;
+    refuse_inference(s, f->name());
+    int from = custom_pull<T>::intermediate;
+    for (int k = 0; k < x.size(); ++k)
+      if (s.defined() && s.is(x[k])) from = custom_pull<T>::operand - k;
+    for (int k = 0; k < y.size(); ++k)
+      if (s.defined() && s.is(y[k])) from = k;
+    result_of.push_back(from);
+    if (from >= 0) s = s.alias();
+    if (auto* const hooks = s.defined() ? this_thread_state.saved_hooks : nullptr) {
+      packed.resize(static_cast<std::size_t>(c.saved.size()));
+      packed[static_cast<std::size_t>(j)].reset(operator_node::pack(*hooks, s));
+      s = tensor();
+    }
+  }
+  std::vector<dependent<meta, T>> results;
+  for (auto const& t : y) results.push_back(meta_of(t));
+  unsigned const constant = c.constant_results;
+  edge const n = edge_to(record_function(custom_pull<T>{f, std::move(c), std::move(results), std::move(versions), label, std::move(result_of), std::move(packed)}, std::move(edges), y.size(), label.c_str()));
+  if (E) static_cast<function_node<custom_pull<T>>*>(n.to())->pullback.self = n.to();
+  if (this_thread_state.anomaly)
+    if (auto const* const h = autograd_kernels.load(std::memory_order_acquire)) h->note(*n.to());
+  boxed_args r;
+  for (int k = 0; k < y.size(); ++k) r.push_back(is_floating(y[k].dtype()) && !(constant >> k & 1) ? close(y[k], edge(n.to(), static_cast<std::uint32_t>(k))) : y[k]);
+  return r;
+}
+template <class T = tensor>
+boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
+  bool any = false;
+  for (auto const& t : x) any = any || (t.defined() && t.requires_grad());
+  boxed_args const y = [&] {
+    no_grad const off; // AF-15
+    return f->forward(x);
+  }();
+  if (!any || !is_grad_enabled()) return y;
+  std::vector<dependent<edge, T>> edges;
+  std::vector<dependent<bool, T>> needs;
+  for (auto const& t : x) {
+    edges.push_back(t.defined() ? edge(eager_history(t)) : edge());
+    needs.push_back(static_cast<bool>(edges.back()));
+  }
+  no_grad const off;
+  boxed_context const c = f->context(needs, x, y);
+  return record_custom<T, true>(f, c, std::move(edges), x, y, [&](tensor const& v, edge const& e) {
+    for (int i = 0; i < x.size(); ++i)
+      if (v.is(x[i])) {
+        if (!(c.dirty_operands >> i & 1)) break;
+        check_write(f->name(), v);
+        if (v.base().defined() && y.size() > 1) refuse_write(f->name(), "an operand marked dirty is a view, and the function has several results; give it one, or a tensor that is no view");
+        rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
+        return v;
+      }
+    // What came in as it is, and views, get handles of their own; views of operands may not be written into (AF-7, AF-13).
+    bool shares = false;
+    for (auto const& t : x) shares = shares || (t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v));
+    tensor r = shares ? v.with_layout(v.where()) : v;
+    if (shares) r.set_origin(view_origin::custom);
+    r.set_history(e);
+    return r;
+  });
+}
+} // namespace varve::detail

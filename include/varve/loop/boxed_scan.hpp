@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/loop/boxed_scan_call.hpp>
+#include <varve/loop/scan.hpp>
+
+/// @file
+/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of `rules<scan_t>`.
+namespace varve {
+
+namespace detail {
+/// ... by the rules of one of the three.
+template <class Tag>
+struct boxed_loop : boxed_scan {
+  using tag = Tag;
+  static constexpr char const* backward_name = Tag::backward_name;
+};
+
+/// The rules of a loop, one per interpreter, from the text they share with static values.
+template <class Tag>
+class boxed_loop_operator : public higher_order_operator {
+public:
+  boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
+    shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
+    shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
+    shared("grad", [](auto const& in, auto op, auto const& x) {
+      std::remove_cvref_t<decltype(x)> captures, primal;
+      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
+      {
+        lowered const off;
+        primal = op.operands_of_step(primal, 0);
+      }
+      op.f = traced(op.f, primal, captures);
+      if (op.condition) op.condition = traced(op.condition, primal, captures);
+      return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{op}, joined(x, captures));
+    });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    template <class P>
+    P operator()(layer& l, boxed_hop const& c, P const& x) const {
+      auto& around = *static_cast<trace_layer*>(l.object);
+      auto op = boxed_scan::of(c, nullptr);
+      P real, captures;
+      for (auto const& t : x) real.push_back(around.real(t));
+      auto const below = [&](auto const& body) {
+        lowered const off;
+        temporarily_popped const further(around.hidden);
+        return body();
+      };
+      P step_in = below([&] { return op.operands_of_step(real, 0); });
+      P const first = step_in;
+      op.f = traced(op.f, first, captures, around.hidden + 1);
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1);
+      P all = x;
+      for (auto const& t : captures) {
+        all.push_back(t);
+        real.push_back(around.real(t));
+        step_in.push_back(around.real(t));
+      }
+      std::vector<int> ids;
+      for (auto const& t : all) ids.push_back(around.node_of(t));
+      auto const write = [&](trace_layer& inner, boxed_function const& f) {
+        pushed const on(this_thread_state.transforms, inner);
+        P in;
+        for (auto const& t : step_in) in.push_back(inner.wrap(t, inner.builder.input({t.dtype(), t.sizes()})));
+        for (auto const& t : f(in)) inner.builder.result(inner.node_of(t));
+        inner.builder.close();
+      };
+      trace_layer step(around);
+      write(step, op.f);
+      int node = -1;
+      auto const emit = [&](graph_builder* condition) {
+        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()), step.builder, condition);
+      };
+      if (op.condition) {
+        trace_layer condition(around);
+        write(condition, op.condition);
+        emit(&condition.builder);
+      } else {
+        emit(nullptr);
+      }
+      P const y = below([&] { return op(real); });
+      P r;
+      for (int k = 0; k < y.size(); ++k) r.push_back(around.wrap(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
+      return r;
+    }
+  };
+  template <class R>
+  void shared(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      return in.own(r(in, boxed_scan::of(c, &l), x), x);
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+/// The operator of a tag.
+template <class Tag>
+higher_order_operator& loop_operator() {
+  static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
+  (void)&known_from_start<&loop_operator<Tag>>;
+  return *op;
+}
+template <class>
+higher_order_operator& scan_operator() {
+  return loop_operator<scan_t>();
+}
+
+/// A tree like another, with leaves taken from a pack; none stays none.
+template <class T>
+auto filled(T const& like, boxed_args const& leaves, int& at) {
+  return tree_map(
+      [&](auto const& v) {
+        if constexpr (is_none<std::remove_cvref_t<decltype(v)>>) return none;
+        else return leaves[at++];
+      },
+      like);
+}
+/// A tree of tensors from one of values; none stays none.
+template <class T>
+auto as_tensors(T const& tree) {
+  return tree_map(
+      [](auto const& v) {
+        if constexpr (is_none<std::remove_cvref_t<decltype(v)>>) return none;
+        else return tensor(as_tensor(plain(v)));
+      },
+      tree);
+}
+template <int Dim, class F, class Init, class Xs>
+auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
+  static_assert(leaf_level<Init>() == 0 && leaf_level<Xs>() == 0, "varve: scan: tensors and values of a static transform cannot be mixed; pass tensors alone");
+  constexpr bool carries = !std::is_same_v<Init, std::tuple<>>;
+  constexpr char const* who = carries ? scan_t::op_name : "map";
+  auto const carried = as_tensors(init);
+  auto const captured = as_tensors(captures_of(f));
+  auto const call = [&](auto const& c, [[maybe_unused]] auto const& x, auto const& v) {
+    auto const& bare = without_captures(f);
+    return call_with(
+        [&](auto const&... u) {
+          if constexpr (is_steps<Xs>) return bare(c, u...);
+          else return bare(c, x, u...);
+        },
+        v);
+  };
+  auto const walked = [&] {
+    if constexpr (is_steps<Xs>) return none;
+    else if constexpr (Dim == 0) return as_tensors(xs);
+    else return tree_map([](auto const& v) { return permute(v, axis_to_front(v.sizes(), dims{Dim})); }, as_tensors(xs));
+  }();
+  using Y = decltype(call(carried, walked, captured));
+  static_assert(gives_pair<Y>, "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
+  decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
+  boxed_args x = flatten(carried);
+  int const c = x.size();
+  if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));
+  int const w = x.size() - c;
+  index_t length = 0;
+  if constexpr (is_steps<Xs>) length = to_dims(length_of(xs))[0];
+  else if (w > 0) length = walked_size(x[c].sizes())[0];
+  for (int k = c; k < x.size(); ++k)
+    if (walked_size(x[k].sizes())[0] != length) refuse::lengths_differ(who, dims{length}, x[k].sizes());
+  if (carries && c == 0) refuse::argument_is_invalid(who, "init holds no value; a step must carry one at least");
+  if (length <= 0) refuse::argument_is_invalid(who, "there is nothing to walk through: the length is 0");
+  boxed_function const step = [&](boxed_args const& a) {
+    int at = 0;
+    auto const now = filled(carried, a, at);
+    auto const row = [&] {
+      if constexpr (is_steps<Xs>) return none;
+      else return filled(walked, a, at);
+    }();
+    Y const y = call(now, row, filled(captured, a, at));
+    outputs = as_tensors(y.second);
+    boxed_args r = flatten(y.first);
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (!is_none<std::remove_cvref_t<decltype(v)>>) r.push_back(v);
+        },
+        outputs);
+    return r;
+  };
+  boxed_args const y = boxed_scan{&loop_operator<std::conditional_t<carries, scan_t, map_t>>(), step, {}, c, w, reverse, false, length, true}(joined(x, flatten(captured)));
+  int at = 0;
+  auto const last = filled(carried, y, at);
+  return std::pair(last, filled(outputs, y, at));
+}
+} // namespace detail
+
+} // namespace varve

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/hop/inner_function.hpp>
+#include <varve/loop/scan_step.hpp>
+#include <varve/op/amax.hpp>
+
+/// @file
+/// When a loop over static or traced values ends. It is what tells `scan` and `map` from `while_loop`, and what each interpreter makes of it.
+namespace varve::detail {
+
+/// The functions that rules make of a loop's condition: all take packs in the order (carried..., captured...) and give a pack of one.
+/// ... on values and tangents side by side; `f` takes first all values, then all tangents, and gives both of its result.
+template <class F, class C>
+struct dual_condition {
+  F f;
+  [[no_unique_address]] C carried;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    auto const p = pack(v...);
+    auto const y = spread(f, duals_apart(p, carried, carried - carried));
+    auto const n = count_of(y);
+    return part(y, n - n, half(n));
+  }
+};
+/// ... behind a count of the steps.
+template <class F>
+struct condition_behind_count {
+  [[no_unique_address]] F f;
+  template <class First, class... V>
+  constexpr auto operator()(First const& first, V const&... v) const {
+    auto const p = pack(first, v...);
+    auto const n = count_of(p);
+    return spread(f, part(p, one_of(n), n));
+  }
+};
+/// ... of which one lane at least says yes; the lanes are dimension 0.
+template <class F>
+struct some_lane {
+  F f;
+  template <class... V>
+  constexpr auto operator()(V const&... v) const {
+    return tree_map([](auto const& go) { return amax(go, axis<0>); }, spread(f, pack(v...)));
+  }
+};
+
+/// Behind the last row; or, `Counted`, after as many as the first captured value says.
+template <bool Counted>
+struct after_rows {
+  static constexpr bool open = false, counted = Counted;
+  template <class I, class C>
+  constexpr auto on_duals(I const&, C const&) const {
+    return *this;
+  }
+  template <class... Flag, class I>
+  constexpr auto mapped(I const&) const {
+    return *this;
+  }
+  template <class I>
+  constexpr auto reentering(I const&) const {
+    return *this;
+  }
+};
+/// When a function of what is carried and captured no longer gives true.
+template <class F>
+struct unless_true {
+  static constexpr bool open = true, counted = false;
+  [[no_unique_address]] F condition;
+  template <class I, class C>
+  constexpr auto on_duals(I const& in, C const& carried) const {
+    using both = dual_condition<dual_fn<I, F>, C>;
+    return unless_true<both>{both{{in, condition}, carried}};
+  }
+  template <class... Flag, class I>
+  constexpr auto mapped(I const& in) const {
+    using lanes = some_lane<batched_fn<I, F, Flag...>>;
+    return unless_true<lanes>{lanes{{in, condition}}};
+  }
+  template <class I>
+  constexpr auto reentering(I const& in) const {
+    return unless_true<reentering_fn<I, F>>{{in, condition}};
+  }
+  constexpr auto behind_count() const { return unless_true<condition_behind_count<F>>{{condition}}; }
+};
+
+} // namespace varve::detail

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/pass/dce.hpp>
+#include <varve/graph/operator_class.hpp>
+
+/// @file
+/// Which axes of the values of a graph are one: an axis goes through operators that work on its indices one by one.
+namespace varve::detail {
+
+/// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in constants, such as the unit vectors of a Jacobian, meet no
+/// memory that a caller gave, and belong mostly to values large enough without them. No operator on one looks at another of its indices.
+struct axis_table {
+  static constexpr index_t longest = 8;    // axis that is unrolled
+  static constexpr index_t enough = 8;     // elements of a value at one of its indices: a register is full
+  static constexpr index_t growth = 4096;  // nodes at most
+  graph const& g;
+  list<known> what;
+  list<char> live;
+  list<int> first{}, parent{}; // of a node: its first axis here; of an axis: another one of its class, or itself
+
+  constexpr explicit axis_table(graph const& graph_) : g(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
+    for (node const& n : g.nodes) {
+      first.push_back(static_cast<int>(parent.size()));
+      for (int d = 0; d < n.out.sizes.n; ++d) parent.push_back(static_cast<int>(parent.size()));
+    }
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      if (live[n]) relate(static_cast<int>(n));
+    choose();
+  }
+  constexpr dims const& sizes(int n) const { return g.nodes[n].out.sizes; }
+  constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  constexpr bool is_unrolled(int n, int axis) const { return chosen[root(first[n] + axis)]; }
+  constexpr bool any_unrolled(int n) const {
+    for (int d = 0; d < sizes(n).n; ++d)
+      if (is_unrolled(n, d)) return true;
+    return false;
+  }
+  /// For each axis of node `n` that of its `e`-th operand which it is; -1: none.
+  constexpr dims sources(int n, int e) const {
+    node const& nd = g.nodes[n];
+    dims const &t = nd.out.sizes, &s = sizes(operand(n, e));
+    known const k = what[n];
+    dims r = t;
+    for (int d = 0; d < t.n; ++d) r[d] = -1;
+    if (is_pointwise(k) || k == known::convert || k == known::expand) {
+      for (int q = 0; q < s.n; ++q) r[q + t.n - s.n] = q;
+    } else if (k == known::permute) {
+      r = nd.at[0];
+    } else if (k == known::reshape) {
+      for (int q = 0, d = 0; true;) { // parts that hold equally many elements; of these the ones with one axis on either side
+        while (q < s.n && s[q] == 1) ++q;
+        while (d < t.n && t[d] == 1) ++d;
+        if (q == s.n || d == t.n) break;
+        if (s[q] == t[d]) r[d] = q;
+        index_t a = s[q++], b = t[d++];
+        while (a != b && (a < b ? q < s.n : d < t.n))
+          if (a < b) a *= s[q++];
+          else b *= t[d++];
+      }
+    } else if (k == known::slice || k == known::slice_backward || k == known::cat) {
+      int const own = static_cast<int>(k == known::slice_backward ? nd.at[1][0] : nd.at[0][0]);
+      for (int d = 0; d < t.n; ++d) r[d] = d == own ? -1 : d;
+    } else if (is_reduction(k)) {
+      for (int q = 0, d = 0; q < s.n; ++q)
+        if (!nd.at[0].contains(q)) r[d++] = q;
+        else d += nd.at[1][0] != 0;
+    }
+    for (int d = 0; d < t.n; ++d)
+      if (r[d] >= 0 && s[static_cast<int>(r[d])] != t[d]) r[d] = -1;
+    return r;
+  }
+
+private:
+  list<char> chosen{}, blocked{}, begins{};
+
+  constexpr int root(int a) const {
+    while (parent[a] != a) a = parent[a];
+    return a;
+  }
+  constexpr void join(int a, int b) {
+    a = root(a), b = root(b);
+    parent[a > b ? a : b] = a > b ? b : a;
+  }
+  /// Joins the axes that node `n` shares with its operands, and blocks those of which it does more.
+  constexpr void relate(int n) {
+    if (blocked.empty()) blocked.assign(parent.size(), 0), begins.assign(parent.size(), 0);
+    node const& nd = g.nodes[n];
+    known const k = what[n];
+    int const rank = nd.out.sizes.n;
+    if (k == known::constant) return;
+    if (k == known::data || (k == known::arange && rank == 1)) {
+      for (int d = 0; d < rank; ++d) begins[first[n] + d] = 1;
+      return;
+    }
+    bool const walks = is_pointwise(k) || k == known::convert || is_reduction(k) || is_view(k); // an axis index by index
+    list<char> found(max_rank, 0);
+    for (int e = 0; e < nd.count; ++e) {
+      int const o = operand(n, e);
+      dims const s = sizes(o);
+      list<char> used(max_rank, 0);
+      if (walks) {
+        dims const source = sources(n, e);
+        for (int d = 0; d < rank; ++d)
+          if (source[d] >= 0 && nd.out.sizes[d] != 1) join(first[n] + d, first[o] + static_cast<int>(source[d])), found[d] = used[source[d]] = 1;
+        if (k == known::slice && nd.out.sizes[static_cast<int>(nd.at[0][0])] == 1) used[nd.at[0][0]] = 1;
+      }
+      for (int q = 0; q < s.n; ++q)
+        if (s[q] != 1 && !used[q]) blocked[first[o] + q] = 1;
+    }
+    bool const makes = is_pointwise(k) || k == known::expand || (k == known::slice_backward && sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
+    for (int d = 0; d < rank; ++d)
+      if (!found[d] && !makes) blocked[first[n] + d] = 1;
+  }
+  constexpr void choose() {
+    chosen.assign(parent.size(), 0);
+    if (blocked.empty()) return;
+    for (int& p : parent) p = parent[p]; // those before are roots or point to them
+    struct gain {
+      index_t large, small, nodes;
+    };
+    list<gain> of(parent.size(), gain{0, 0, 0});
+    for (std::size_t a = 0; a < parent.size(); ++a) {
+      int const r = root(static_cast<int>(a));
+      if (blocked[a]) blocked[r] = 1;
+      if (begins[a]) begins[r] = 1;
+    }
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      for (int d = 0; live[n] && d < sizes(static_cast<int>(n)).n; ++d) {
+        dims const& s = sizes(static_cast<int>(n));
+        gain& x = of[root(first[n] + d)];
+        ++x.nodes;
+        if (is_pointwise(what[n]) && s[d] != 0) ++(numel(s) / s[d] >= enough ? x.large : x.small);
+      }
+    index_t nodes = static_cast<index_t>(g.nodes.size());
+    for (std::size_t n = 0; n < g.nodes.size(); ++n)
+      for (int d = 0; d < sizes(static_cast<int>(n)).n; ++d) {
+        std::ptrdiff_t const a = first[n] + d;
+        index_t const size = sizes(static_cast<int>(n))[d];
+        if (root(static_cast<int>(a)) != a || chosen[a] || blocked[a] || !begins[a] || size < 2 || size > longest) continue;
+        if (of[a].large <= of[a].small || nodes + of[a].nodes * (size - 1) > growth) continue;
+        chosen[a] = 1, nodes += of[a].nodes * (size - 1);
+      }
+  }
+};
+
+} // namespace varve::detail

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/pass/rewriter.hpp>
+
+namespace varve {
+
+/// Which nodes a result depends on; placeholders and mutations count as such.
+constexpr list<char> live_nodes(graph const& g) {
+  list<char> marks(g.nodes.size(), 0);
+  char* const live = marks.data();
+  int const* const edges = g.edges.data();
+  node const* const nodes = g.nodes.data();
+  for (int r : g.results) live[r] = 1;
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    node const& nd = nodes[n];
+    if (nd.op->kind == op_kind::placeholder || nd.op->kind == op_kind::mutation) live[n] = 1;
+    if (live[n])
+      for (int k = 0; k < nd.count; ++k) live[edges[nd.first + k]] = 1;
+  }
+  return marks;
+}
+
+/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations and the regions stay.
+constexpr graph dce(graph const& g) {
+  list<char> const live = live_nodes(g);
+  rewriter w(g);
+  return w.run([&](int n) { return live[n] ? w.copy(g.nodes[n]) : -1; }, [] {});
+}
+
+} // namespace varve

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/pass/cse.hpp>
+#include <varve/pass/fold.hpp>
+#include <varve/pass/functionalize.hpp>
+
+namespace varve {
+
+/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now may not be later; fold, merge equal operations. All leave out what
+/// no result depends on.
+constexpr graph optimize(graph const& g) {
+  if (has_mutation(g)) {
+    graph const pure = detail::functionalized(g); // writes into arguments are left, behind all that reads them
+    graph const folded = fold(pure);
+    return cse(folded);
+  }
+  graph const folded = fold(g);
+  return cse(folded);
+}
+
+} // namespace varve

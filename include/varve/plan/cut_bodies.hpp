@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/emit/step.hpp>
+
+/// @file
+/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a long body becomes a row of functions of equal length; what one of
+/// them computes for another passes through memory, in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions that all blocks
+/// call: they would fill the instruction cache, and take the compiler's time.
+namespace varve::loop {
+
+/// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many operations counts as `long_step` of them.
+inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
+/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler up to 0.03 s, and registers saved around a call cost little beside its work.
+inline constexpr int inlined_operators = 16;
+
+namespace detail {
+/// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator once.
+class long_operators {
+public:
+  constexpr bool contains(step const& s) {
+    if (s.kind != step_kind::op) return false;
+    for (entry const& e : seen)
+      if (e.op == s.op) return e.is_long;
+    seen.push_back({s.op, identify(*s.op) == known::pointwise});
+    return seen.back().is_long;
+  }
+
+private:
+  struct entry {
+    op_handle const* op;
+    bool is_long;
+  };
+  list<entry> seen{};
+};
+/// Calls `f(slot&)` for all operands of a step.
+template <class F>
+constexpr void for_each_operand(program& p, step& s, F f) {
+  if (s.kind == step_kind::none) return; // nothing of it is left
+  if (s.kind == step_kind::fma || s.kind == step_kind::fnma) {
+    for (int k = 0; k < s.count; ++k) f(s.in[k]);
+    return;
+  }
+  int* const slots = p.slots.data() + s.args;
+  for (int k = 0; k < s.count; ++k) {
+    f(slots[k]);
+    if (k < 3) s.in[k] = slots[k];
+  }
+}
+/// Calls `f(step)` for every long operator of a body.
+template <class Steps, class F>
+constexpr void for_each_long(Steps* first, body const& b, F f) {
+  long_operators is_long;
+  for (int k = 0; k < b.step_count; ++k)
+    if (first[k].kind == step_kind::op && is_long.contains(first[k])) f(first[k]);
+}
+} // namespace detail
+
+/// Is a body compiled as a whole? Long ones are cut into blocks.
+constexpr bool stays_whole(program const& p, body const& b) {
+  if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
+  int steps = b.step_count;
+  detail::for_each_long(p.steps.data() + b.step_first, b, [&](step const&) { steps += long_step - 1; });
+  return steps <= whole_body;
+}
+
+namespace detail {
+/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before the innermost loop.
+struct cutter {
+  program& p;
+  body& b;
+  list<int> block_of{}, last{}, kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
+  long_operators is_long{};
+
+  constexpr void find_blocks() {
+    int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
+    b.block_first = static_cast<int>(p.blocks.size());
+    int together = 0; // steps that may not be parted from the one before
+    for (int k = 0; k < b.step_count; ++k) {
+      if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps)) p.blocks.push_back({b.step_first + k, 0});
+      together = p.steps[b.step_first + k].kind == step_kind::records ? records - 1 : together - 1;
+      ++p.blocks.back().count;
+      block_of.push_back(static_cast<int>(p.blocks.size()) - 1);
+    }
+    b.block_count = static_cast<int>(p.blocks.size()) - b.block_first;
+  }
+  constexpr void find_uses() {
+    last.assign(static_cast<std::size_t>(b.step_count), -1);
+    for (int k = 0; k < b.step_count; ++k)
+      for_each_operand(p, p.steps[b.step_first + k], [&](int& a) {
+        if (a >= 0 && block_of[a] != block_of[k]) last[a] = k;
+      });
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      if (p.sinks[k].a >= 0) last[p.sinks[k].a] = b.step_count;
+      if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = b.step_count;
+    }
+  }
+  /// Gives every value that leaves its block a place, until the last step of another block that uses it.
+  constexpr void find_places() {
+    kept.assign(static_cast<std::size_t>(b.step_count), -1);
+    list<int> ending(static_cast<std::size_t>(b.step_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1), free;
+    for (int k = 0; k < b.step_count; ++k) {
+      for (int ended = ending[k]; ended >= 0; ended = next[ended]) free.push_back(kept[ended]); // read by this step, before it writes
+      if (last[k] < 0) continue;
+      if (free.empty()) free.push_back(b.kept++);
+      kept[k] = free.back();
+      free.pop_back();
+      next[k] = ending[last[k]], ending[last[k]] = k;
+      p.steps[b.step_first + k].kept = b.fixed_count + kept[k];
+    }
+  }
+  constexpr void run() {
+    find_blocks();
+    find_uses();
+    find_places();
+    for (int k = 0; k < b.step_count; ++k) {
+      int const c = block_of[k], first = p.blocks[c].first - b.step_first;
+      step& s = p.steps[b.step_first + k];
+      for_each_operand(p, s, [&](int& a) {
+        if (a >= 0) a = block_of[a] == c ? a - first : ~(b.fixed_count + kept[a]);
+      });
+      s.slot = k - first;
+      s.apart = s.kind == step_kind::op && is_long.contains(s);
+    }
+    for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k) {
+      sink& s = p.sinks[k];
+      if (s.a >= 0) s.a = ~(b.fixed_count + kept[s.a]);
+      if (s.product && s.b >= 0) s.b = ~(b.fixed_count + kept[s.b]);
+    }
+  }
+};
+} // namespace detail
+
+namespace detail {
+/// Calls the long operators of a body that stays whole, where they are many.
+constexpr void call_many_apart(program& p, body const& b) {
+  if (b.step_count <= inlined_operators) return;
+  list<step*> found;
+  for_each_long(p.steps.data() + b.step_first, b, [&](step& s) { found.push_back(&s); });
+  if (static_cast<int>(found.size()) <= inlined_operators) return;
+  for (step* s : found) s->apart = true;
+}
+} // namespace detail
+
+/// Cuts the long bodies of a program into blocks; of others, calls long operators that are many. Linear in the number of steps and operands.
+constexpr void cut_long_bodies(program& p) {
+  for (body& b : p.bodies)
+    if (!b.ordered && !stays_whole(p, b)) b.paired = false, detail::cutter{p, b}.run();
+    else detail::call_many_apart(p, b);
+}
+
+namespace detail {
+template <class P, int First, int From, int Vector, class M, class V, int... K>
+VARVE_PART void run_some_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, K...>) {
+  (compute<form_of<P>(First + From + K), P, Vector, M>(mem, i, fixed, now, places_of<P, First + From, From, sizeof...(K)>.at[K]), ...);
+}
+template <class P, int First, int Count, int Vector, class M, class V, int... C>
+VARVE_PART void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V* now, std::integer_sequence<int, C...>) {
+  (run_some_steps<P, First, C * 64, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}), ...);
+}
+/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one share it.
+template <class P, int Block, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE VARVE_WHOLE void run_block(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr block b = P::value.blocks[Block];
+  V now[b.count];
+  run_some_steps<P, b.first, 0, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, b.count>{});
+}
+template <class P, int First, int Vector, class M, class Mem, class V, int... C>
+VARVE_PART void run_row(Mem const& mem, index_t const* i, V* fixed, std::integer_sequence<int, C...>) {
+  (run_block<P, First + C, Vector, M>(mem, i, fixed), ...);
+}
+} // namespace detail
+
+/// Computes steps `[First, First + Count)` into `now`, all in the caller.
+template <class P, int First, int Count, int Vector, class M, class V>
+VARVE_PART void run_steps([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed, [[maybe_unused]] V* now) {
+  if constexpr (Count > 0) detail::run_rows_of_steps<P, First, Count, Vector, M>(mem, i, fixed, now, std::make_integer_sequence<int, (Count + 63) / 64>{}); // folds are limited to 256 elements
+}
+
+namespace detail {
+template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
+VARVE_NOINLINE VARVE_WHOLE void run_row_apart(Mem const& mem, index_t const* i, V* fixed) {
+  run_some_steps<P, First, From, Vector, M>(mem, i, fixed, fixed, std::make_integer_sequence<int, Count>{});
+}
+template <class P, int First, int From, int Count, int Vector, class M, class Mem, class V>
+VARVE_PART void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
+  if constexpr (From < Count) {
+    run_row_apart<P, First, From, (Count - From < block_steps ? Count - From : block_steps), Vector, M>(mem, i, fixed);
+    run_rows_apart<P, First, From + block_steps, Count, Vector, M>(mem, i, fixed);
+  }
+}
+} // namespace detail
+
+/// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own, too, when the body is cut into blocks.
+template <class P, int B, class M, class Mem, class V>
+VARVE_PART void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr body b = P::value.bodies[B];
+  if constexpr (b.block_count > 0) detail::run_rows_apart<P, b.fixed_first, 0, b.fixed_count, b.vector, M>(mem, i, fixed);
+  else run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
+}
+
+/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
+template <class P, int First, int Count, int Vector, class M, class Mem, class V>
+VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
+  constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements
+  detail::run_row<P, First, Vector, lanes_in_use<M::live>>(mem, i, fixed, std::make_integer_sequence<int, now>{});
+  if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
+}
+
+} // namespace varve::loop

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <limits>
+#include <varve/plan/role.hpp>
+
+/// @file
+/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
+namespace varve::loop {
+
+/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+struct root {
+  sink_kind kind = sink_kind::store;
+  bool product = false, accumulate = false;
+  int a = -1, b = -1; // instances
+  access at = blank_access;
+};
+
+namespace detail {
+constexpr bool is_integer(dtype t) { return category(t) == 1; }
+
+/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing else, doubles with anything but float, or a mixture. Operands of `one_hot`
+/// beside floats are only compared with small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
+  bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  instance const* const all = u.all.data();
+  node const* const nodes = u.f.g.nodes.data();
+  known const* const what_of = u.f.what;
+  int const* const args = u.args.data();
+  auto resolved = [&](int i) {
+    while (all[i].as == instance::form::alias) i = args[all[i].args];
+    return i;
+  };
+  auto type = [&](int i) { return nodes[all[i].node].out.type; };
+  auto is_one_hot = [&](instance const& i) { return what_of[i.node] == known::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
+  bool any_integer = false; // of any kind: else nobody has to be asked
+  auto needs = [&](int k) {
+    int const i = resolved(k);
+    if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
+  };
+  int const count = static_cast<int>(u.all.size());
+  for (int k = 0; k < count; ++k)
+    if (dtype const t = nodes[all[k].node].out.type; t != dtype::float32 && t != dtype::float64 && is_integer(t)) any_integer = true;
+  for (int k = 0; k < count; ++k) {
+    instance const& i = all[k];
+    if (i.as == instance::form::alias || i.as == instance::form::zero) continue;
+    node const& nd = nodes[i.node];
+    dtype const t = nd.out.type;
+    f32 |= t == dtype::float32, f64 |= t == dtype::float64;
+    known const what = what_of[i.node];
+    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
+    small = small && t != dtype::float32 && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
+    if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
+    integers |= is_integer(t);
+    for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
+  }
+  for (root const& r : roots) {
+    if (any_integer) needs(r.a);
+    if (any_integer && r.product) needs(r.b);
+    small = small && r.kind != sink_kind::sum;
+    integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
+  }
+  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
+  return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
+}
+
+/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
+constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
+  list<char> r(u.all.size(), 0);
+  auto is = [&](int i, known k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  bool any = false;
+  for (root const& x : roots)
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, known::neg) && is(resolved[u.args[u.all[i].args]], known::mul)) r[i] = 1, any = true;
+  if (!any) return r;
+  for (instance const& i : u.all)
+    for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;
+  for (root const& x : roots) {
+    if (x.kind != sink_kind::sum || x.product) r[resolved[x.a]] = 0;
+    if (x.product) r[resolved[x.b]] = 0;
+  }
+  return r;
+}
+
+/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
+  double cost = steps;
+  for (access const& a : acc)
+    if (a.buffer >= 0) cost += a.stride[d] == 0 ? 0.3 : a.stride[d] == 1 ? 1.0 : width * 1.2;
+  index_t const n = b.extent[d], vectors = (n + width - 1) / width;
+  return n ? cost * static_cast<double>(vectors) / static_cast<double>(n) : cost;
+}
+} // namespace detail
+
+/// Appends a stage that fills a buffer with the neutral element of a reduction.
+constexpr void fill(program& p, int buffer, sink_kind kind) {
+  stage s = blank_stage;
+  s.kind = stage_kind::fill;
+  s.out = buffer;
+  double const inf = std::numeric_limits<double>::infinity();
+  s.value = kind == sink_kind::sum ? 0.0 : kind == sink_kind::greatest ? -inf : inf;
+  p.stages.push_back(s);
+}
+
+} // namespace varve::loop

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dtype.hpp>
+#include <varve/graph/operator_class.hpp>
+#include <varve/core/list.hpp>
+
+/// @file
+/// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
+/// `plan.hpp` produces it, `emit.hpp` turns it into machine code. The small structures have no default values, so that an array of zeros costs the compiler
+/// nothing, however large; each has its `blank_` instead.
+namespace varve::loop {
+
+/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`scratch.hpp`).
+enum class place : unsigned char { argument, result, arena, constant, scratch };
+/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element `number` of the constants on, or piece `number` of the scratch memory.
+struct buffer {
+  place where;
+  dtype type;
+  index_t number;
+  index_t elements;
+  int node; // of the graph; -1: of none
+};
+
+/// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
+struct access {
+  int buffer;
+  index_t offset;
+  index_t stride[max_rank];
+};
+inline constexpr access blank_access{-1, 0, {}};
+
+/// One value computed in a loop body.
+enum class step_kind : unsigned char {
+  load,     // from memory
+  records,  // 16 bytes of neighbours of a strided load, into as many slots
+  none,     // a slot that `records` fills
+  constant, // `value`
+  index,    // an affine function of the loop indices
+  op,       // a lane kernel
+  add,      // and so on: operators of which no kernel is needed
+  sub,
+  mul,
+  div,
+  convert,  // to `type` from `from`
+  sum,      // of all operands
+  greatest, // of all operands
+  least,    // of all operands
+  dot,      // sum of products of operand pairs
+  fma,      // a * b + c
+  fnma,     // c - a * b
+  leave     // no value: sink `slot` of the body takes its own
+};
+/// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
+struct step {
+  step_kind kind;
+  dtype type, from;
+  op_handle const* op;
+  bool wide; // rounded to `type` in a body of doubles
+  double value;
+  int access;
+  int args, count; // operands: `slots[args .. + count)`
+  int in[3];       // the first of them
+  int slot;
+  int node;   // of the graph
+  bool apart; // its kernel is called, not inlined
+  bool wraps; // its result is brought back to what `type` holds
+  int kept;   // of a body in blocks: where other blocks find its value, among those computed before the loop; -1: none looks for it
+};
+inline constexpr step blank_step{step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false, -1};
+/// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
+constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
+
+/// What a loop body leaves behind.
+enum class sink_kind : unsigned char { store, sum, greatest, least, count }; // `count`: how a sum is emitted that `counts`
+/// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
+struct sink {
+  sink_kind kind;
+  bool product, minus;
+  /// The buffer already holds a partial result.
+  bool accumulate;
+  int a, b;
+  int access;
+  /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
+  int level;
+};
+inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
+
+/// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
+enum class lane : unsigned char { f32, f64, wide, i32, i64 };
+template <lane L>
+using lane_t = std::conditional_t<L == lane::f32, float, std::conditional_t<L == lane::i32, std::int32_t, std::conditional_t<L == lane::i64, std::int64_t, double>>>;
+constexpr int width_of(lane l) { return static_cast<int>(l == lane::f32 ? kernel::lanes<float> : l == lane::i32 ? kernel::lanes<std::int32_t> : kernel::lanes<double>); }
+/// A nest of loops with one straight-line body. `vector` is the loop that runs in SIMD registers, -1 for none.
+struct body {
+  lane type;
+  int rank;
+  index_t extent[max_rank];
+  int vector;
+  int unroll;
+  bool paired; // two vectors step by step
+  int fixed_first, fixed_count; // steps before the innermost loop
+  int step_first, step_count;
+  int sink_first, sink_count;
+  int block_first, block_count; // of a long body (`block.hpp`), and how many values pass between its blocks
+  int kept;
+  bool ordered; // the sinks are among the steps
+};
+inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
+
+/// Whether a sink, into a buffer of `type`, sums up flags in registers of floats, and more of them than the 2^24 that a float counts (or nobody knows how many): integers count them.
+constexpr bool counts(body const& b, sink const& s, dtype type) {
+  if (b.type != lane::f32 || s.kind != sink_kind::sum || is_floating(type) || s.level < 0) return false;
+  index_t n = 1;
+  for (int l = s.level; l < b.rank; ++l) {
+    if (b.extent[l] > index_t{1} << 24) return true;
+    n = n > index_t{1} << 24 ? n : n * b.extent[l];
+  }
+  return n > index_t{1} << 24;
+}
+
+/// A part of a long body that is compiled as a function.
+struct block {
+  int first, count;
+};
+
+/// One unit of execution.
+enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan, rows };
+/// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
+/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
+/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes into `in[0]`.
+/// `rows`: group `number` of a `block_program`.
+struct stage {
+  stage_kind kind;
+  int number;
+  int out;
+  int in[3];
+  double value;
+};
+inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
+
+/// What a `matmul` or `call` stage does: the operator and what is known of its operands.
+struct call_info {
+  known what = known::other;
+  op_handle const* op = nullptr;
+  meta in[3]{}, out{};
+  attributes at{};
+  int region = 0, operands = 0, results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
+  int condition = -1;                        // ... and its condition, when it has one, this
+};
+
+/// A planned graph while it is being made.
+struct program {
+  list<buffer> buffers;
+  list<access> accesses;
+  list<step> steps;
+  list<int> slots;
+  list<sink> sinks;
+  list<body> bodies;
+  list<block> blocks;
+  list<stage> stages;
+  list<call_info> calls;
+  list<meta> results;
+  list<double> constants;
+  index_t workspace = 0;
+  /// Numbers that were taken to be 0 or more where sizes are samples.
+  list<index_t> asked;
+  bool writes_arguments = false; // and was not planned
+};
+
+/// Array sizes of a frozen program.
+struct program_sizes {
+  std::size_t buffers, accesses, steps, slots, sinks, bodies, blocks, stages, calls, results, constants;
+  static constexpr program_sizes of(program const& p) {
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(), p.sinks.size(), p.bodies.size(), p.blocks.size(),
+            p.stages.size(), p.calls.size(), p.results.size(), p.constants.size()};
+  }
+  constexpr bool holds(program_sizes const& o) const {
+    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks && bodies >= o.bodies &&
+           blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results && constants >= o.constants;
+  }
+};
+
+/// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
+template <program_sizes S>
+struct static_program {
+  buffer buffers[S.buffers + 1]{};
+  access accesses[S.accesses + 1]{};
+  step steps[S.steps + 1]{};
+  int slots[S.slots + 1]{};
+  sink sinks[S.sinks + 1]{};
+  body bodies[S.bodies + 1]{};
+  block blocks[S.blocks + 1]{};
+  stage stages[S.stages + 1]{};
+  call_info calls[S.calls + 1]{};
+  meta results[S.results + 1]{};
+  double constants[S.constants + 1]{};
+  program_sizes used{};
+  index_t workspace = 0;
+  bool writes_arguments = false;
+  static constexpr program_sizes sizes = S;
+
+  /// Copies what fits; whether all did is `sizes.holds(used)`.
+  constexpr explicit static_program(program const& p) : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments) {
+    if (!S.holds(used)) return;
+    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots), copy(sinks, p.sinks);
+    copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls), copy(results, p.results), copy(constants, p.constants);
+  }
+
+private:
+  template <class T>
+  static constexpr void copy(T* to, list<T> const& from) {
+    for (T const& x : from) *to++ = x;
+  }
+};
+
+} // namespace varve::loop

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/dims.hpp>
+#include <varve/core/list.hpp>
+
+/// @file
+/// Sizes that are known when a program runs. A function with symbolic sizes is traced and planned twice, for sample sizes, which are large primes. Every number that differs between the
+/// two plans is read back as an expression of the symbols. So tracing and planning compute with plain numbers, and treat a symbolic size as a large one that equals no other.
+namespace varve::loop {
+
+/// Most symbols that one function may have.
+inline constexpr int max_symbols = 6;
+/// The sizes that stand for the symbols in the first and in the second plan. Products of three of them leave room for a static factor of some thousands. They are 15 modulo 16, and in the
+/// same order, so that estimates which count registers prefer the same symbols in both plans. No two of the columns are nearly proportional: `a + b n + c m` with a constant of less
+/// than two millions is no other such expression in both plans (the determinant of each pair, divided by the 16 that all differences share, is more than twice that).
+inline constexpr index_t samples[2][max_symbols] = {{65551, 70207, 75391, 80527, 86239, 92383}, {66239, 72431, 79087, 85439, 92639, 100847}};
+
+/// A size as an expression: `constant + symbol * scale`, where the scale may be another expression, `inner`, of the same list; and another one, `plus`, may be added.
+struct size_term {
+  index_t constant;
+  int symbol;
+  index_t scale;
+  int inner; // before this one; -1: `scale`
+  int plus;  // before this one; -1: nothing
+  friend constexpr bool operator==(size_term const& a, size_term const& b) {
+    return a.constant == b.constant && a.symbol == b.symbol && a.scale == b.scale && a.inner == b.inner && a.plus == b.plus;
+  }
+};
+
+/// In a finished plan: the number that stands for expression `k`. No other number is as large.
+constexpr index_t run_time_size(int k) { return (index_t{1} << 62) + k; }
+constexpr bool is_run_time(index_t size) { return size >= index_t{1} << 62; }
+constexpr int term_of(index_t size) { return static_cast<int>(size - (index_t{1} << 62)); }
+
+/// Reads pairs of numbers back as expressions; equal ones are kept once. The first expressions are the symbols themselves.
+struct size_reader {
+  list<size_term> terms{};
+  int symbols;
+  bool failed = false; // a pair was no expression of the symbols
+
+  constexpr explicit size_reader(int symbols_) : symbols(symbols_) {
+    for (int s = 0; s < symbols; ++s) terms.push_back({0, s, 1, -1, -1});
+  }
+  /// The number itself when both are equal, otherwise one that `is_run_time`.
+  constexpr index_t read(index_t first, index_t second) {
+    if (first == second && !is_run_time(first)) return first;
+    index_t const found = expression(first, second, 0);
+    failed = failed || found == none;
+    return found;
+  }
+  constexpr void read(dims& first, dims const& second) {
+    failed = failed || first.n != second.n;
+    for (int k = 0; k < first.n && k < second.n; ++k) first[k] = read(first[k], second[k]);
+  }
+
+private:
+  static constexpr index_t none = -1;
+  /// Constants beside one symbol, of one, of two, and of more: other numbers must not seem to be such expressions; and beside two symbols.
+  static constexpr index_t greatest_constant = index_t{1} << 24, great_constant = index_t{1} << 21, moderate_constant = index_t{1} << 16, small_constant = 512;
+
+  constexpr index_t expression(index_t a, index_t b, int depth) {
+    if (a == b || depth > 4) return none;
+    index_t const most = symbols > 2 ? moderate_constant : symbols > 1 ? great_constant : greatest_constant;
+    index_t found = one(a, b, depth, 0); // products first, then the smallest constants
+    if (found == none) found = one(a, b, depth, small_constant);
+    for (bool const differences : {false, true})
+      for (int s = 0; s < symbols && found == none; ++s)
+        for (int t = s + 1; t < symbols && found == none; ++t) found = sum(a, b, s, t, differences);
+    return found == none ? one(a, b, depth, most) : found;
+  }
+  /// `r + s (...)` with a constant of at most `most`, if it is.
+  constexpr index_t one(index_t a, index_t b, int depth, index_t most) {
+    for (int s = 0; s < symbols; ++s) {
+      index_t const p = samples[0][s], q = samples[1][s], r = most == 0 ? 0 : remainder(a, p, b, q);
+      if (r > most || r < -most || (a - r) % p != 0 || (b - r) % q != 0) continue;
+      index_t const x = (a - r) / p, y = (b - r) / q;
+      if (x == y) return kept({r, s, x, -1, -1});
+      if (index_t const inner = expression(x, y, depth + 1); inner != none) return kept({r, s, 0, term_of(inner), -1});
+    }
+    return none;
+  }
+  /// `c + x s + y t`, if it is.
+  constexpr index_t sum(index_t a, index_t b, int s, int t, bool differences) {
+    constexpr index_t most = index_t{1} << 40;
+    if (a > most || a < -most || b > most || b < -most || (b - a) % 16 != 0) return none;
+    index_t const p = samples[0][s], q = samples[0][t], d = (samples[1][s] - p) / 16, e = (samples[1][t] - q) / 16, n = (b - a) / 16; // x d + y e = n
+    index_t x = n % e * (inverse(d, e) % e) % e;
+    index_t y = (n - x * d) / e;
+    index_t const step = e * p - d * q; // of the constant, from one solution to the next
+    index_t const c = a - x * p - y * q, k = (2 * c + (c < 0 ? -1 : 1) * (step < 0 ? -step : step)) / (2 * step);
+    x += k * e, y -= k * d;
+    index_t const r = a - x * p - y * q;
+    if (r > small_constant || r < -small_constant || x == 0 || y == 0 || x > great_constant || x < -great_constant || y > great_constant || y < -great_constant) return none;
+    if (!differences && (x < 0 || y < 0)) return none;
+    return kept({r, s, x, -1, term_of(kept({0, t, y, -1, -1}))});
+  }
+  /// Of `x` modulo `m`, which share no factor.
+  static constexpr index_t inverse(index_t x, index_t m) {
+    index_t r = m, next = x % m, u = 0, v = 1;
+    while (next != 0) {
+      index_t const k = r / next, rest = r - k * next, w = u - k * v;
+      r = next, next = rest, u = v, v = w;
+    }
+    return (u % m + m) % m;
+  }
+  /// The number next to 0 that leaves what `a` leaves when divided by the prime `p`, and what `b` leaves when divided by `q`.
+  static constexpr index_t remainder(index_t a, index_t p, index_t b, index_t q) {
+    auto modulo = [](index_t x, index_t m) { return (x % m + m) % m; };
+    index_t inverse = 1, base = modulo(p, q); // of p modulo q: p^(q - 2)
+    for (index_t e = q - 2; e > 0; e /= 2, base = base * base % q)
+      if (e % 2) inverse = inverse * base % q;
+    index_t const start = modulo(a, p), r = start + p * (modulo(b - start, q) * inverse % q);
+    return 2 * r > p * q ? r - p * q : r;
+  }
+  constexpr index_t kept(size_term const& t) {
+    for (std::size_t k = 0; k < terms.size(); ++k)
+      if (terms[k] == t) return run_time_size(static_cast<int>(k));
+    terms.push_back(t);
+    return run_time_size(static_cast<int>(terms.size()) - 1);
+  }
+};
+
+} // namespace varve::loop

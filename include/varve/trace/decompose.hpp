@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/table.hpp>
+#include <varve/trace/make_fx.hpp>
+#include <varve/pass/rewriter.hpp>
+#include <varve/trace/trace.hpp>
+
+#include <tuple>
+
+namespace varve {
+
+namespace refuse {
+[[noreturn]] VARVE_COLD inline void decomposition_calls_the_operator_that_it_replaces(char const* op) {
+  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " calls " + op +
+                     " again, itself or through another decomposition; write it in other operators")
+                        .c_str());
+}
+[[noreturn]] VARVE_COLD inline void decomposition_gives_another_dtype_or_shape(char const* op, meta const& found, meta const& expected) {
+  std::string const text = std::string("varve: decompose: the decomposition of ") + op + " gives " + name(found.type) + to_string(found.sizes) +
+                           ", the operator gives " + name(expected.type) + to_string(expected.sizes);
+  if (found.type != expected.type) throw dtype_error(text.c_str());
+  throw shape_error(text.c_str());
+}
+[[noreturn]] VARVE_COLD inline void decomposition_writes_into_its_operand(char const* op) {
+  throw value_error((std::string("varve: decompose: the decomposition of ") + op + " writes into its operand; write into a clone of it").c_str());
+}
+} // namespace refuse
+
+/// One operator and the function that says it in other operators: see `decomposition`.
+template <class Tag, class F>
+struct operator_decomposition {
+  using tag = Tag;
+  [[no_unique_address]] F f;
+};
+/// `decomposition<sigmoid_t>([](auto const& x) { return reciprocal(add(exp(neg(x)), 1)); })`: what `decompose` replaces an operator by. The function
+/// takes the operands, or `attributes const&` and the operands, and returns one value of the dtype and shape that the operator gives. An operator of
+/// the user's is named by its tag as well; composites (`gelu`, `softmax`) are no nodes of graphs, but what their bodies call.
+template <class Tag, class F>
+constexpr operator_decomposition<Tag, F> decomposition(F f) {
+  static_assert(
+      requires { rules<Tag>::arity; },
+      "varve: decompose: no node of a graph is this operator: a composite is what its body calls, a higher-order operator has functions of its own");
+  if constexpr (requires { rules<Tag>::arity; })
+    static_assert(rules<Tag>::kind != op_kind::mutation,
+                  "varve: decompose: an in-place operator has no value to put in its place; name the operator that computes what it writes");
+  return {static_cast<F&&>(f)};
+}
+
+/// Several decompositions under one name: a table of them (PyTorch: `decomposition_table`).
+template <class... D>
+struct decomposition_list {
+  std::tuple<D...> all;
+  constexpr decomposition_list const& table() const { return *this; }
+};
+namespace detail {
+template <class Tag, class F>
+constexpr std::tuple<operator_decomposition<Tag, F>> decompositions_in(operator_decomposition<Tag, F> const& d) {
+  return std::tuple<operator_decomposition<Tag, F>>(d);
+}
+template <class T>
+  requires requires(T const& t) { t.table(); }
+constexpr auto decompositions_in(T const& t) {
+  return t.table().all;
+}
+template <class... D>
+constexpr decomposition_list<D...> list_of_decompositions(std::tuple<D...> const& all) {
+  return {all};
+}
+} // namespace detail
+
+/// Puts decompositions and tables of them together; of two for one operator the later one counts.
+template <class... D>
+constexpr auto decomposition_table(D const&... d) {
+  return detail::list_of_decompositions(std::tuple_cat(detail::decompositions_in(d)...));
+}
+
+namespace detail {
+/// A decomposition on operands that are values of a trace, or tensors.
+template <class F, class... X>
+constexpr auto call_decomposition(F const& f, [[maybe_unused]] attributes const& at, X const&... x) {
+  constexpr bool with_attributes = std::is_invocable_v<F const&, attributes const&, X const&...>,
+                 without = !with_attributes && std::is_invocable_v<F const&, X const&...>;
+  static_assert(with_attributes || without,
+                "varve: decompose: the function must take the operands of its operator, or attributes const& and the operands");
+  if constexpr (with_attributes) return f(at, x...);
+  else if constexpr (without) return f(x...);
+  else return nth<0>(x..., 0);
+}
+/// Makes the operators that it calls known to tensors, for who interprets or fuses the graph: nobody calls this.
+template <class Tag, class F>
+void decomposition_on_tensors(operator_decomposition<Tag, F> const& d, attributes const& at, boxed_args const& x) {
+  [&]<std::size_t... K>(std::index_sequence<K...>) { (void)call_decomposition(d.f, at, x[static_cast<int>(K)]...); }
+  (std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+}
+template <class... D>
+void decomposition_operators() {
+  ((void)&decomposition_on_tensors<typename D::tag, decltype(D::f)>, ...);
+  (void)registered_table<dependent<to_t, D...>, 1>(), (void)registered_table<dependent<expand_t, D...>, 1>(),
+      (void)registered_table<dependent<arange_t, D...>, 2>(); // by which traces convert, repeat and count
+}
+
+template <class... D>
+class decomposer {
+public:
+  constexpr explicit decomposer(std::tuple<D...> const& all) : all_(all) {}
+
+  /// Linear in the nodes that it makes; functions that decompositions bring along stand behind all others.
+  constexpr graph run(graph const& g) {
+    rewriter w(g);
+    graph functions;
+    graph r = w.run([&](int n) { return each(w, functions, n, std::index_sequence_for<D...>{}); }, [] {});
+    append(r, functions, 0, static_cast<int>(functions.regions.size()), 0);
+    return r;
+  }
+
+private:
+  std::tuple<D...> const& all_;
+  list<op_handle const*> open_; // what is being decomposed
+
+  template <std::size_t... K>
+  constexpr int each(rewriter& w, graph& functions, int n, std::index_sequence<K...>) {
+    node const& nd = w.from.nodes[n];
+    int made = -1;
+    bool const found = (replaced<sizeof...(K) - 1 - K>(w, functions, nd, made) || ...); // the last one first
+    return found ? made : w.copy(nd);
+  }
+  template <std::size_t K>
+  constexpr bool replaced(rewriter& w, graph& functions, node const& nd, int& made) {
+    using Tag = typename std::tuple_element_t<K, std::tuple<D...>>::tag;
+    if (nd.op != &handle<Tag>) return false;
+    graph const traced = trace_of<Tag>(w.from, nd, std::get<K>(all_).f, std::make_index_sequence<static_cast<std::size_t>(rules<Tag>::arity)>{});
+    open_.push_back(nd.op);
+    for (op_handle const* op : open_)
+      for (node const& called : traced.nodes)
+        if (called.op == op) refuse::decomposition_calls_the_operator_that_it_replaces(op->name);
+    graph const whole = run(traced); // which may call other operators of the table
+    open_.pop_back();
+    made = put(w, functions, whole, nd);
+    return true;
+  }
+  /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was called.
+  template <class Tag, class F, std::size_t... K>
+  static constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) {
+    graph_builder b;
+    proxy const x[] = {operand(b, g.nodes[g.edges[nd.first + static_cast<int>(K)]])..., proxy{}}; // braces: in order
+    auto const y = call_decomposition(f, nd.at, x[K]...);
+    static_assert(value<decltype(y)>, "varve: decompose: the function must return one value");
+    proxy const r = as_proxy(y, &b);
+    if (!(r.info == nd.out)) refuse::decomposition_gives_another_dtype_or_shape(Tag::op_name, r.info, nd.out);
+    b.result(node_in(b, r));
+    graph traced = static_cast<graph_builder&&>(b).finish();
+    if (has_mutation(traced)) traced = functionalized(traced);
+    if (has_mutation(traced)) refuse::decomposition_writes_into_its_operand(Tag::op_name);
+    return traced;
+  }
+  static constexpr proxy operand(graph_builder& b, node const& from) {
+    int const id = b.input(from.out);
+    if (from.op->kind == op_kind::constant && from.out.sizes.n == 0) return {nullptr, -1, {from.out.type, {}, true}, from.value, &b};
+    return {&b, id, {from.out.type, from.out.sizes, false}, 0};
+  }
+  /// Puts a function's nodes in the place of a node: the number of its result.
+  static constexpr int put(rewriter& w, graph& functions, graph const& f, node const& nd) {
+    region const& body = f.regions[0];
+    int const inner = static_cast<int>(w.from.regions.size() + functions.regions.size()); // of the first function that it brings along
+    list<int> now(static_cast<std::size_t>(body.node_count), -1), in;
+    for (int n = 0; n < body.node_count; ++n) {
+      node c = f.nodes[n];
+      if (c.op->kind == op_kind::placeholder) {
+        now[n] = w.operand(nd, static_cast<int>(c.value));
+        continue;
+      }
+      in.clear();
+      for (int k = 0; k < c.count; ++k) in.push_back(now[f.edges[c.first + k]]);
+      if (is_array_constant(c)) take_constants(w.to, f, c);
+      if (c.regions_count) c.regions_first += inner - 1;
+      now[n] = w.append(c, in.data());
+    }
+    append(functions, f, 1, static_cast<int>(f.regions.size()), inner);
+    return now[f.results[body.result_first]];
+  }
+};
+
+template <class... D>
+constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table) {
+  decomposer<D...> d(table.all); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  if (!has_mutation(g)) return d.run(g);
+  graph const pure = functionalized(g);
+  return d.run(pure);
+}
+} // namespace detail
+
+/// The same program with each operator of a table replaced by what its decomposition calls on the operands' dtypes and shapes, in functions of
+/// higher-order operators as well and until none is left (PyTorch: `run_decompositions`): `decompose(g, decomposition<sigmoid_t>(f),
+/// core_decompositions)`; of two for one operator the later one counts. In-place operators are made functional first. Errors: `dtype_error`,
+/// `shape_error` where a replacement differs from its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the
+/// nodes made.
+template <class G, class... D>
+  requires std::is_same_v<G, graph>
+constexpr graph decompose(G const& g, D const&... d) {
+  auto const table = decomposition_table(d...);
+  if (!std::is_constant_evaluated()) []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
+  return detail::decomposed(g, table);
+}
+/// ... of a traced constant, for `freeze([] { return decompose(g, ...); })`: nothing of tensors is compiled for it.
+template <graph_sizes S, class... D>
+constexpr graph decompose(static_graph<S> const& g, D const&... d) {
+  auto const table = decomposition_table(d...);
+  graph const whole = g.thaw();
+  return detail::decomposed(whole, table);
+}
+
+/// `make_fx(f, decompositions...)`: the graph of f, decomposed (PyTorch: `make_fx(f, decomposition_table=...)`).
+template <class F, class... D>
+  requires(sizeof...(D) > 0)
+constexpr auto make_fx(F f, D const&... d) {
+  return [f = make_fx_function<F>(static_cast<F&&>(f)), table = decomposition_table(d...)](auto const&... x) {
+    dependent<graph, F> const g = f(x...);
+    return decompose(g, table);
+  };
+}
+
+} // namespace varve
