@@ -74,7 +74,7 @@ auto of_tensor = [](vv::tensor const& y) { return [y](int k) { return y.data<flo
 
 static_assert(vv::handle<vv::mul_t>.own && !vv::handle<one::mul_t>.own && !vv::handle<two::mul_t>.own);
 static_assert(!vv::declared::by_varve<vv::rules<one::exp_t>::mul_t>());
-static_assert(vv::identify(vv::handle<one::mul_t>) == vv::known::pointwise && vv::identify(vv::handle<vv::mul_t>) == vv::known::mul);
+static_assert(vv::identify(vv::handle<one::mul_t>) == vv::operator_class::pointwise && vv::identify(vv::handle<vv::mul_t>) == vv::operator_class::mul);
 
 TEST_CASE("operators called like those of varve are themselves in static programs", "[graph][fuse]") {
   check(of(f(xs, ys)));

@@ -148,11 +148,11 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
       for (int d = 0; d < q.n; ++d) at += (q[d] == 1 ? 0 : coordinate(d)) * qs[d];
       return in(k)[static_cast<std::size_t>(at)];
     };
-    if (what[n] == known::placeholder) {
+    if (what[n] == operator_class::placeholder) {
       r = arguments[static_cast<std::size_t>(nd.value)];
       continue;
     }
-    if (is_reduction(what[n]) || what[n] == known::argmax) {
+    if (is_reduction(what[n]) || what[n] == operator_class::argmax) {
       dims const q = meta_in(0).sizes, qs = contiguous_strides(q);
       bool const keep = nd.at[1][0] != 0;
       std::vector<double> best(r.size(), -INFINITY);
@@ -164,8 +164,8 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
         }
         double const x = in(0)[static_cast<std::size_t>(e)];
         auto const k = static_cast<std::size_t>(to_);
-        if (what[n] == known::sum) r[k] += x;
-        else if (x > best[k]) best[k] = x, r[k] = what[n] == known::amax ? x : static_cast<double>(along);
+        if (what[n] == operator_class::sum) r[k] += x;
+        else if (x > best[k]) best[k] = x, r[k] = what[n] == operator_class::amax ? x : static_cast<double>(along);
       }
       continue;
     }
@@ -173,32 +173,32 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
       double& y = r[static_cast<std::size_t>(e)];
       auto own = [&](int d) { return index(e, d); };
       switch (what[n]) {
-      case known::constant: y = nd.value; break;
-      case known::data: y = g.constants[static_cast<std::ptrdiff_t>(nd.value) + e]; break;
-      case known::arange: y = static_cast<double>(e); break;
-      case known::one_hot: y = in(0)[static_cast<std::size_t>(e / s[s.n - 1])] == static_cast<double>(e % s[s.n - 1]); break;
-      case known::permute: y = read(0, [&](int d) { for (int k = 0;; ++k) if (nd.at[0][k] == d) return own(k); }); break;
-      case known::reshape: y = in(0)[static_cast<std::size_t>(e)]; break;
-      case known::slice: y = read(0, [&](int d) { return d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * own(d) : own(d); }); break;
-      case known::slice_backward: {
+      case operator_class::constant: y = nd.value; break;
+      case operator_class::data: y = g.constants[static_cast<std::ptrdiff_t>(nd.value) + e]; break;
+      case operator_class::arange: y = static_cast<double>(e); break;
+      case operator_class::one_hot: y = in(0)[static_cast<std::size_t>(e / s[s.n - 1])] == static_cast<double>(e % s[s.n - 1]); break;
+      case operator_class::permute: y = read(0, [&](int d) { for (int k = 0;; ++k) if (nd.at[0][k] == d) return own(k); }); break;
+      case operator_class::reshape: y = in(0)[static_cast<std::size_t>(e)]; break;
+      case operator_class::slice: y = read(0, [&](int d) { return d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * own(d) : own(d); }); break;
+      case operator_class::slice_backward: {
         dims const& a = nd.at[1];
         index_t const i = own(static_cast<int>(a[0]));
         if (i >= a[1] && i < a[2] && (i - a[1]) % a[3] == 0) y = read(0, [&](int d) { return d == a[0] ? (i - a[1]) / a[3] : own(d); });
         break;
       }
-      case known::cat: {
+      case operator_class::cat: {
         index_t i = own(static_cast<int>(nd.at[0][0]));
         int k = 0;
         for (; i >= meta_in(k).sizes[static_cast<int>(nd.at[0][0])]; ++k) i -= meta_in(k).sizes[static_cast<int>(nd.at[0][0])];
         y = read(k, [&](int d) { return d == nd.at[0][0] ? i : own(d); });
         break;
       }
-      case known::gather: {
+      case operator_class::gather: {
         index_t const i = static_cast<index_t>(read(1, own));
         y = read(0, [&](int d) { return d == nd.at[0][0] ? i : own(d); });
         break;
       }
-      case known::scatter_add: {
+      case operator_class::scatter_add: {
         y = in(0)[static_cast<std::size_t>(e)];
         dims const q = meta_in(1).sizes, qs = contiguous_strides(q);
         for (index_t f = 0; f < numel(q); ++f) {
@@ -208,7 +208,7 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
         }
         break;
       }
-      case known::mm: {
+      case operator_class::mm: {
         bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
         int const q = s.n;
         index_t const inner = meta_in(0).sizes[q - (ta ? 2 : 1)], i = own(q - 2), j = own(q - 1);
@@ -220,8 +220,8 @@ inline std::vector<std::vector<double>> evaluate(graph const& g, std::vector<std
       default: { // pointwise, convert, expand
         double a[4]{};
         for (int k = 0; k < nd.count; ++k) a[k] = read(k, [&](int d) { return own(d + s.n - meta_in(k).sizes.n); });
-        if (what[n] == known::convert) y = nd.out.type == dtype::bool_ ? a[0] != 0 : is_floating(nd.out.type) ? a[0] : std::trunc(a[0]);
-        else if (what[n] == known::expand) y = a[0];
+        if (what[n] == operator_class::convert) y = nd.out.type == dtype::bool_ ? a[0] != 0 : is_floating(nd.out.type) ? a[0] : std::trunc(a[0]);
+        else if (what[n] == operator_class::expand) y = a[0];
         else y = nd.op->lane_f64(a);
       }
       }

@@ -37,7 +37,7 @@ protected:
   static constexpr int dtypes = 10;
   struct named {
     op_handle const* op;
-    known what;
+    operator_class what;
     int numbers[dtypes];
   };
   /// What is known of an operator: looked up once.
@@ -73,8 +73,8 @@ public:
       narrow = narrow && (in[k] == dtype::float32 || in[k] == dtype::bool_);
       same = same && in[k] == s.type;
     }
-    if (n.what >= known::add && n.what <= known::mul && same && s.type != dtype::bool_)
-      return {arithmetic(n.what == known::add ? block_op::add : n.what == known::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
+    if (n.what >= operator_class::add && n.what <= operator_class::mul && same && s.type != dtype::bool_)
+      return {arithmetic(n.what == operator_class::add ? block_op::add : n.what == operator_class::sub ? block_op::sub : block_op::mul, s.type), s.type, s.type};
     dtype const t = narrow ? dtype::float32 : whole ? dtype::int64 : dtype::float64;
     return {operator_in(n, t), t, t};
   }

@@ -153,7 +153,7 @@ VARVE_INLINE void call(auto const& mem) {
   auto* out = address<P, s.out>(mem);
   using T = std::remove_reference_t<decltype(*out)>;
   auto const* a = address<P, s.in[0]>(mem);
-  if constexpr (c.what == known::mm) {
+  if constexpr (c.what == operator_class::mm) {
     [[maybe_unused]] constexpr index_t total = numel(c.out.sizes);
     constexpr bool ta = c.at[0][0] != 0, tb = c.at[0][1] != 0;
     constexpr int r = c.out.sizes.n;
@@ -161,18 +161,18 @@ VARVE_INLINE void call(auto const& mem) {
     auto const* b = address<P, s.in[1]>(mem);
     if constexpr (sized<P>) multiply_sized<P, m, k, n, ta, tb>(mem, a, b, out, number_of<P::value.buffers[s.out].elements>(mem));
     else for (index_t e = 0; e < (m * n > 0 ? total / (m * n) : 0); ++e) multiply<T, m, k, n, ta, tb>(a + e * m * k, b + e * k * n, out + e * m * n);
-  } else if constexpr (c.what == known::slice_backward) {
+  } else if constexpr (c.what == operator_class::slice_backward) {
     detail::slice_backward(detail::facts_of<slice_backward_facts, P, S, !sized<P>>(mem), a, out);
-  } else if constexpr (c.what == known::gather) {
+  } else if constexpr (c.what == operator_class::gather) {
     detail::gather(detail::facts_of<gather_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
-  } else if constexpr (c.what == known::scatter_add) {
+  } else if constexpr (c.what == operator_class::scatter_add) {
     detail::scatter_add(detail::facts_of<scatter_add_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), address<P, s.in[2]>(mem), out);
-  } else if constexpr (c.what == known::convolution) {
+  } else if constexpr (c.what == operator_class::convolution) {
     kernel::convolve<T>(detail::facts_of<convolution_facts, P, S, !sized<P>>(mem), a, address<P, s.in[1]>(mem), out);
-  } else if constexpr (c.what == known::argmax) {
+  } else if constexpr (c.what == operator_class::argmax) {
     detail::argmax(detail::facts_of<argmax_facts, P, S, !sized<P>>(mem), a, out);
   } else {
-    static_assert(c.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+    static_assert(c.what == operator_class::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/plan/cut_bodies.hpp>
+#include <varve/emit/blocks.hpp>
 #include <varve/emit/accumulators.hpp>
 #include <varve/plan/threads.hpp>
 

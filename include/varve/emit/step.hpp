@@ -253,7 +253,7 @@ VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index
     now[at.slot] = detail::converted<S.type, S.from>(pick(fixed, now, at.in[0]));
   }
   if constexpr (S.wraps) {
-    if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == known::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
+    if constexpr (S.kind == step_kind::dot || (S.kind == step_kind::op && identify(*S.op) == operator_class::pointwise)) now[at.slot] = kernel::wrapped_any<type_of<S.type>>(now[at.slot]);
     else if constexpr (S.kind != step_kind::mul) now[at.slot] = detail::converted<S.type, dtype::int64>(now[at.slot]);
   }
   if constexpr (S.kept) fixed[at.kept] = now[at.slot];

@@ -11,12 +11,12 @@ public:
   VARVE_COLD static void write(writer& out, loop::program const& p, loop::stage const& s) {
     call_writer const w(out, p, s);
     switch (w.c.what) {
-    case known::mm: return w.product();
-    case known::slice_backward: return w.slice_backward();
-    case known::gather: return w.gather();
-    case known::scatter_add: return w.scatter_add();
-    case known::convolution: return w.convolution();
-    case known::argmax: return w.argmax();
+    case operator_class::mm: return w.product();
+    case operator_class::slice_backward: return w.slice_backward();
+    case operator_class::gather: return w.gather();
+    case operator_class::scatter_add: return w.scatter_add();
+    case operator_class::convolution: return w.convolution();
+    case operator_class::argmax: return w.argmax();
     default: refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + w.c.op->name + " cannot be written as a loop; call it outside of the graph").c_str());
     }
   }

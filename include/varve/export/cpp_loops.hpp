@@ -150,7 +150,7 @@ private:
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
     if (s.kind == loop::step_kind::mul) return "kernel::wrapped_product<" + std::string(type_text(s.type)) + ">(" + value(s.in[0]) + ", " + value(s.in[s.count - 1]) + ")";
-    return wrapped(s.type, y, s.kind == loop::step_kind::op && identify(*s.op) == known::pointwise ? "_any" : ""); // a power has any magnitude
+    return wrapped(s.type, y, s.kind == loop::step_kind::op && identify(*s.op) == operator_class::pointwise ? "_any" : ""); // a power has any magnitude
   }
   static std::string wrapped(dtype t, std::string const& x, char const* how = "") { return std::string("kernel::wrapped") + how + "<" + std::string(type_text(t)) + ">(" + x + ")"; }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {

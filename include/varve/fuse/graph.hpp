@@ -81,10 +81,10 @@ VARVE_COLD std::shared_ptr<prepared const> prepare(graph const& g) {
   for (block_call const& c : r->p.calls)
     if (c.callee >= 0 && c.info.operands > 3) refuse::argument_is_invalid("fuse", (std::string("operator ") + c.info.op->name + " has more than three operands; call it outside of the fused function").c_str());
   for (callee_key const& k : r->p.keys.callees) {
-    op_table const* const table = k.what == known::mm ? nullptr : varve::detail::table_of(*k.op);
-    if (k.what != known::mm && (!table || !table->eval))
+    op_table const* const table = k.what == operator_class::mm ? nullptr : varve::detail::table_of(*k.op);
+    if (k.what != operator_class::mm && (!table || !table->eval))
       throw missing_rule((std::string("varve: fuse: operator ") + k.op->name + " is not known for tensors; call it on a tensor anywhere in the program").c_str());
-    r->callees.push_back({k.what == known::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
+    r->callees.push_back({k.what == operator_class::mm ? &any_call<>::multiply : &any_call<>::evaluate, table});
   }
   return r;
 }

@@ -121,13 +121,13 @@ void multiply_blocks(block_callee const&, call_info const& c, std::byte* const* 
   for (index_t e = m * n > 0 ? numel(c.out.sizes) / (m * n) : 0; e > 0; --e, a += m * k, b += k * n, r += m * n)
     kernel::matmul<T>(m, n, k, {a, ta ? 1 : k, ta ? m : 1}, {b, tb ? 1 : n, tb ? k : 1}, {r, n, 1});
 }
-template <known What, class T, class O>
+template <operator_class What, class T, class O>
 void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
   auto* const r = reinterpret_cast<T*>(out);
-  if constexpr (What == known::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
-  else if constexpr (What == known::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
-  else if constexpr (What == known::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
-  else if constexpr (What == known::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
+  if constexpr (What == operator_class::slice_backward) detail::slice_backward(slice_backward_facts(c), reinterpret_cast<T const*>(in[0]), r);
+  else if constexpr (What == operator_class::gather) detail::gather(gather_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), r);
+  else if constexpr (What == operator_class::scatter_add) detail::scatter_add(scatter_add_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<O const*>(in[1]), reinterpret_cast<T const*>(in[2]), r);
+  else if constexpr (What == operator_class::convolution) kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
   else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
 }
 /// Callee `K` of the keys of `P`.
@@ -135,13 +135,13 @@ template <class P, int K>
 constexpr block_callee linked_callee() {
   constexpr callee_key k = P::keys.callees[K];
   using T = type_of<k.type>;
-  if constexpr (k.what == known::mm) {
+  if constexpr (k.what == operator_class::mm) {
     static_assert(k.type != dtype::bool_, "varve: fuse: mm of booleans; convert first");
     return {&multiply_blocks<T>, nullptr};
-  } else if constexpr (k.what == known::slice_backward || k.what == known::gather || k.what == known::scatter_add || k.what == known::convolution || k.what == known::argmax) {
+  } else if constexpr (k.what == operator_class::slice_backward || k.what == operator_class::gather || k.what == operator_class::scatter_add || k.what == operator_class::convolution || k.what == operator_class::argmax) {
     return {&call_blocks<k.what, T, type_of<k.other>>, nullptr};
   } else {
-    static_assert(k.what == known::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
+    static_assert(k.what == operator_class::mm, "varve: fuse: this operator has no emission; use it outside of fuse");
     return {};
   }
 }

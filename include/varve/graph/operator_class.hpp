@@ -6,7 +6,7 @@
 namespace varve {
 
 /// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class known : unsigned char {
+enum class operator_class : unsigned char {
   placeholder, constant, data, pointwise, add, sub, mul, div, neg, abs, square, cheap, convert,
   sum, amax, amin, argmax, mm, reshape, permute, expand, slice, slice_backward, cat,
   gather, scatter_add, convolution, one_hot, arange, count, cond, scan, getitem, other
@@ -15,46 +15,46 @@ enum class known : unsigned char {
 namespace detail {
 struct known_name {
   std::string_view name;
-  known what;
+  operator_class what;
 };
 inline constexpr known_name known_pointwise[] = {
-    {"add", known::add}, {"sub", known::sub}, {"mul", known::mul}, {"div", known::div}, {"neg", known::neg}, {"abs", known::abs},
-    {"maximum", known::cheap}, {"minimum", known::cheap}, {"where", known::cheap}, {"sign", known::cheap}, {"relu", known::cheap},
-    {"square", known::square}, {"lt", known::cheap}, {"le", known::cheap}, {"gt", known::cheap}, {"ge", known::cheap}, {"eq", known::cheap},
-    {"ne", known::cheap}};
+    {"add", operator_class::add}, {"sub", operator_class::sub}, {"mul", operator_class::mul}, {"div", operator_class::div}, {"neg", operator_class::neg}, {"abs", operator_class::abs},
+    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap}, {"sign", operator_class::cheap}, {"relu", operator_class::cheap},
+    {"square", operator_class::square}, {"lt", operator_class::cheap}, {"le", operator_class::cheap}, {"gt", operator_class::cheap}, {"ge", operator_class::cheap}, {"eq", operator_class::cheap},
+    {"ne", operator_class::cheap}};
 /// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
 inline constexpr known_name known_others[] = {
-    {"sum", known::sum}, {"amax", known::amax}, {"amin", known::amin}, {"argmax", known::argmax}, {"mm", known::mm}, {"reshape", known::reshape},
-    {"permute", known::permute}, {"expand", known::expand}, {"slice", known::slice}, {"slice_backward", known::slice_backward}, {"cat", known::cat},
-    {"gather", known::gather}, {"scatter_add", known::scatter_add}, {"convolution", known::convolution}, {"one_hot", known::one_hot}, {"arange", known::arange}, {"sym_numel", known::count}, {"cond", known::cond}, {"scan", known::scan}, {"map", known::scan}, {"while_loop", known::scan}, {"getitem", known::getitem},
-    {"clone", known::expand}, {"detach", known::expand}};
+    {"sum", operator_class::sum}, {"amax", operator_class::amax}, {"amin", operator_class::amin}, {"argmax", operator_class::argmax}, {"mm", operator_class::mm}, {"reshape", operator_class::reshape},
+    {"permute", operator_class::permute}, {"expand", operator_class::expand}, {"slice", operator_class::slice}, {"slice_backward", operator_class::slice_backward}, {"cat", operator_class::cat},
+    {"gather", operator_class::gather}, {"scatter_add", operator_class::scatter_add}, {"convolution", operator_class::convolution}, {"one_hot", operator_class::one_hot}, {"arange", operator_class::arange}, {"sym_numel", operator_class::count}, {"cond", operator_class::cond}, {"scan", operator_class::scan}, {"map", operator_class::scan}, {"while_loop", operator_class::scan}, {"getitem", operator_class::getitem},
+    {"clone", operator_class::expand}, {"detach", operator_class::expand}};
 } // namespace detail
 
 /// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
-constexpr known identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return known::placeholder;
-  if (op.kind == op_kind::constant) return known::constant;
-  if (op.kind == op_kind::convert) return known::convert;
+constexpr operator_class identify(op_handle const& op) {
+  if (op.kind == op_kind::placeholder) return operator_class::placeholder;
+  if (op.kind == op_kind::constant) return operator_class::constant;
+  if (op.kind == op_kind::convert) return operator_class::convert;
   std::string_view const name = op.own ? op.name : "";
   if (op.kind == op_kind::pointwise) {
     for (auto const& k : detail::known_pointwise)
       if (k.name == name) return k.what;
-    return known::pointwise;
+    return operator_class::pointwise;
   }
   for (auto const& k : detail::known_others)
     if (k.name == name) return k.what;
-  return known::other;
+  return operator_class::other;
 }
 
 /// `identify` for every node of a graph, each distinct operator looked up once.
-constexpr list<known> identify(graph const& g) {
+constexpr list<operator_class> identify(graph const& g) {
   struct entry {
     op_handle const* op;
-    known what;
+    operator_class what;
   };
   list<entry> seen;
-  list<known> all(g.nodes.size(), known{});
-  known* to = all.data();
+  list<operator_class> all(g.nodes.size(), operator_class{});
+  operator_class* to = all.data();
   entry const *begin = nullptr, *end = nullptr;
   for (node const& n : g.nodes) {
     entry const* k = begin;
@@ -63,15 +63,15 @@ constexpr list<known> identify(graph const& g) {
       seen.push_back({n.op, identify(*n.op)});
       begin = seen.data(), end = begin + seen.size(), k = end - 1;
     }
-    *to++ = k->what == known::constant && n.out.sizes.n > 0 ? known::data : k->what;
+    *to++ = k->what == operator_class::constant && n.out.sizes.n > 0 ? operator_class::data : k->what;
   }
   return all;
 }
 
 /// Does a node's value lie in memory before the program runs?
-constexpr bool is_given(known k) { return k == known::placeholder || k == known::data; }
-constexpr bool is_pointwise(known k) { return k >= known::pointwise && k <= known::cheap; }
-constexpr bool is_reduction(known k) { return k >= known::sum && k <= known::amin; }
-constexpr bool is_view(known k) { return k >= known::reshape && k <= known::cat; }
+constexpr bool is_given(operator_class k) { return k == operator_class::placeholder || k == operator_class::data; }
+constexpr bool is_pointwise(operator_class k) { return k >= operator_class::pointwise && k <= operator_class::cheap; }
+constexpr bool is_reduction(operator_class k) { return k >= operator_class::sum && k <= operator_class::amin; }
+constexpr bool is_view(operator_class k) { return k >= operator_class::reshape && k <= operator_class::cat; }
 
 } // namespace varve

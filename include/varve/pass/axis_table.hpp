@@ -14,7 +14,7 @@ struct axis_table {
   static constexpr index_t enough = 8;     // elements of a value at one of its indices: a register is full
   static constexpr index_t growth = 4096;  // nodes at most
   graph const& g;
-  list<known> what;
+  list<operator_class> what;
   list<char> live;
   list<int> first{}, parent{}; // of a node: its first axis here; of an axis: another one of its class, or itself
 
@@ -39,14 +39,14 @@ struct axis_table {
   constexpr dims sources(int n, int e) const {
     node const& nd = g.nodes[n];
     dims const &t = nd.out.sizes, &s = sizes(operand(n, e));
-    known const k = what[n];
+    operator_class const k = what[n];
     dims r = t;
     for (int d = 0; d < t.n; ++d) r[d] = -1;
-    if (is_pointwise(k) || k == known::convert || k == known::expand) {
+    if (is_pointwise(k) || k == operator_class::convert || k == operator_class::expand) {
       for (int q = 0; q < s.n; ++q) r[q + t.n - s.n] = q;
-    } else if (k == known::permute) {
+    } else if (k == operator_class::permute) {
       r = nd.at[0];
-    } else if (k == known::reshape) {
+    } else if (k == operator_class::reshape) {
       for (int q = 0, d = 0; true;) { // parts that hold equally many elements; of these the ones with one axis on either side
         while (q < s.n && s[q] == 1) ++q;
         while (d < t.n && t[d] == 1) ++d;
@@ -57,8 +57,8 @@ struct axis_table {
           if (a < b) a *= s[q++];
           else b *= t[d++];
       }
-    } else if (k == known::slice || k == known::slice_backward || k == known::cat) {
-      int const own = static_cast<int>(k == known::slice_backward ? nd.at[1][0] : nd.at[0][0]);
+    } else if (k == operator_class::slice || k == operator_class::slice_backward || k == operator_class::cat) {
+      int const own = static_cast<int>(k == operator_class::slice_backward ? nd.at[1][0] : nd.at[0][0]);
       for (int d = 0; d < t.n; ++d) r[d] = d == own ? -1 : d;
     } else if (is_reduction(k)) {
       for (int q = 0, d = 0; q < s.n; ++q)
@@ -85,14 +85,14 @@ private:
   constexpr void relate(int n) {
     if (blocked.empty()) blocked.assign(parent.size(), 0), begins.assign(parent.size(), 0);
     node const& nd = g.nodes[n];
-    known const k = what[n];
+    operator_class const k = what[n];
     int const rank = nd.out.sizes.n;
-    if (k == known::constant) return;
-    if (k == known::data || (k == known::arange && rank == 1)) {
+    if (k == operator_class::constant) return;
+    if (k == operator_class::data || (k == operator_class::arange && rank == 1)) {
       for (int d = 0; d < rank; ++d) begins[first[n] + d] = 1;
       return;
     }
-    bool const walks = is_pointwise(k) || k == known::convert || is_reduction(k) || is_view(k); // an axis index by index
+    bool const walks = is_pointwise(k) || k == operator_class::convert || is_reduction(k) || is_view(k); // an axis index by index
     list<char> found(max_rank, 0);
     for (int e = 0; e < nd.count; ++e) {
       int const o = operand(n, e);
@@ -102,12 +102,12 @@ private:
         dims const source = sources(n, e);
         for (int d = 0; d < rank; ++d)
           if (source[d] >= 0 && nd.out.sizes[d] != 1) join(first[n] + d, first[o] + static_cast<int>(source[d])), found[d] = used[source[d]] = 1;
-        if (k == known::slice && nd.out.sizes[static_cast<int>(nd.at[0][0])] == 1) used[nd.at[0][0]] = 1;
+        if (k == operator_class::slice && nd.out.sizes[static_cast<int>(nd.at[0][0])] == 1) used[nd.at[0][0]] = 1;
       }
       for (int q = 0; q < s.n; ++q)
         if (s[q] != 1 && !used[q]) blocked[first[o] + q] = 1;
     }
-    bool const makes = is_pointwise(k) || k == known::expand || (k == known::slice_backward && sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
+    bool const makes = is_pointwise(k) || k == operator_class::expand || (k == operator_class::slice_backward && sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
     for (int d = 0; d < rank; ++d)
       if (!found[d] && !makes) blocked[first[n] + d] = 1;
   }

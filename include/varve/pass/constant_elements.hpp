@@ -12,49 +12,49 @@ namespace detail {
 constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
 
 /// State of `fold`: what is known of the nodes made so far.
-struct folder {
+struct constant_elements {
   graph const& g;
   rewriter w;
-  list<known> what;       // of the old nodes
+  list<operator_class> what;       // of the old nodes
   list<char> live;        // of the old nodes
   list<int> uses{};       // of the old nodes
-  list<known> made{};     // of the new nodes
+  list<operator_class> made{};     // of the new nodes
   list<char> splat{};     // every element of the new node is `value`
   list<double> value{};
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
 
-  constexpr explicit folder(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
+  constexpr explicit constant_elements(graph const& graph_) : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
     uses.assign(g.nodes.size(), 0);
     made.reserve(g.nodes.size()), splat.reserve(g.nodes.size()), value.reserve(g.nodes.size());
     for (int r : g.results) ++uses[r];
     int* const used = uses.data();
-    known const* kind = what.data();
+    operator_class const* kind = what.data();
     char const* alive = live.data();
     for (node const& nd : g.nodes) {
-      known const k = *kind++;
+      operator_class const k = *kind++;
       if (!*alive++) continue;
       for (int e = 0; e < nd.count; ++e) ++used[w.edges[nd.first + e]];
-      if (k == known::add) add_ = nd.op;
-      if (k == known::sub) sub_ = nd.op;
-      if (k == known::neg) neg_ = nd.op;
-      if (k == known::expand && nd.at.count == 1) expand = nd.op;
+      if (k == operator_class::add) add_ = nd.op;
+      if (k == operator_class::sub) sub_ = nd.op;
+      if (k == operator_class::neg) neg_ = nd.op;
+      if (k == operator_class::expand && nd.at.count == 1) expand = nd.op;
     }
   }
   constexpr node const& at(int n) const { return w.to.nodes[static_cast<std::size_t>(n)]; }
   constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
-  constexpr known kind(int n) const { return made[static_cast<std::size_t>(n)]; }
+  constexpr operator_class kind(int n) const { return made[static_cast<std::size_t>(n)]; }
   constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
   /// The very bits: 0 and -0 differ.
   constexpr bool is_splat(int n, double x) const { return is_splat(n) && std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x); }
 
   /// 0, 1, ..., n - 1
-  constexpr bool is_row(int n) const { return kind(n) == known::arange && at(n).out.sizes.n == 1; }
+  constexpr bool is_row(int n) const { return kind(n) == operator_class::arange && at(n).out.sizes.n == 1; }
 
-  constexpr int add(node const& n, int const* in, known k) {
+  constexpr int add(node const& n, int const* in, operator_class k) {
     int const id = w.append(n, in);
     made.push_back(k);
-    bool const constant_ = k == known::constant, same = (k >= known::reshape && k <= known::slice) && is_splat(in[0]);
+    bool const constant_ = k == operator_class::constant, same = (k >= operator_class::reshape && k <= operator_class::slice) && is_splat(in[0]);
     splat.push_back(constant_ || same);
     value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
     return id;
@@ -64,14 +64,14 @@ struct folder {
     if (m.sizes.n > 0 && !expand) return -1;
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = x;
-    int const id = add(c, nullptr, known::constant);
+    int const id = add(c, nullptr, operator_class::constant);
     if (m.sizes.n == 0) return id;
     node e;
     e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
-    return add(e, &id, known::expand);
+    return add(e, &id, operator_class::expand);
   }
   /// A binary operator in place of `nd`.
-  constexpr int pair(op_handle const* op, known k, node nd, int a, int b) {
+  constexpr int pair(op_handle const* op, operator_class k, node nd, int a, int b) {
     int const in[] = {a, b};
     nd.op = op, nd.count = 2;
     return add(nd, in, k);
@@ -84,9 +84,9 @@ struct folder {
     return same;
   }
   constexpr int negated(node nd, int a) {
-    if (kind(a) == known::neg) return input(a, 0);
+    if (kind(a) == operator_class::neg) return input(a, 0);
     nd.op = neg_, nd.count = 1;
-    return add(nd, &a, known::neg);
+    return add(nd, &a, operator_class::neg);
   }
   /// A number other than 0 that may be multiplied with others: neither huge nor tiny.
   constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
@@ -98,8 +98,8 @@ struct folder {
   constexpr multiple factored(int n) const {
     node const& nd = at(n);
     if (!is_floating(nd.out.type)) return {n, 1};
-    if (kind(n) == known::neg) return {input(n, 0), -1};
-    if (kind(n) != known::mul) return {n, 1};
+    if (kind(n) == operator_class::neg) return {input(n, 0), -1};
+    if (kind(n) != operator_class::mul) return {n, 1};
     for (int k = 0; k < 2; ++k)
       if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out) return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
     return {n, 1};
@@ -118,22 +118,22 @@ struct folder {
     return r;
   }
   constexpr int visit(int n);
-  constexpr int arithmetic(node const& nd, known k, int const* in);
-  constexpr int view(node nd, known k, int const* in);
+  constexpr int arithmetic(node const& nd, operator_class k, int const* in);
+  constexpr int view(node nd, operator_class k, int const* in);
   constexpr int slice(node nd, int a);
 
   static constexpr index_t few = 64; // elements of a constant that the compiler computes
-  constexpr bool evaluates(node const& nd, known k, int const* in) const;
-  constexpr int evaluated(node const& nd, known k, int const* in);
+  constexpr bool evaluates(node const& nd, operator_class k, int const* in) const;
+  constexpr int evaluated(node const& nd, operator_class k, int const* in);
 };
 
 /// Is a node an operator on constants, one of them an array, and little work?
-constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
-  bool const elementwise = (k >= known::add && k <= known::convert) && (is_floating(nd.out.type) || k >= known::abs);
-  if (!elementwise && k != known::reshape && k != known::permute && k != known::slice) return false;
+constexpr bool constant_elements::evaluates(node const& nd, operator_class k, int const* in) const {
+  bool const elementwise = (k >= operator_class::add && k <= operator_class::convert) && (is_floating(nd.out.type) || k >= operator_class::abs);
+  if (!elementwise && k != operator_class::reshape && k != operator_class::permute && k != operator_class::slice) return false;
   bool any = false;
   for (int e = 0; e < nd.count; ++e) {
-    if (kind(in[e]) == known::data || is_row(in[e])) any = true;
+    if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
     else if (!is_splat(in[e])) return false;
   }
   if (!any || nd.count > 3) return false;
@@ -142,7 +142,7 @@ constexpr bool folder::evaluates(node const& nd, known k, int const* in) const {
   return numel(nd.out.sizes) <= few;
 }
 /// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or is an integer that no double is.
-constexpr int folder::evaluated(node const& nd, known k, int const* in) {
+constexpr int constant_elements::evaluated(node const& nd, operator_class k, int const* in) {
   dims const& s = nd.out.sizes;
   dims const strides = contiguous_strides(s);
   list<double> result;
@@ -152,29 +152,29 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
     for (int q = 0; q < nd.count; ++q) {
       dims const& a = at(in[q]).out.sizes;
       dims const as = contiguous_strides(a);
-      index_t from = k == known::reshape ? e : 0;
-      for (int d = 0; d < s.n && k != known::reshape; ++d) {
+      index_t from = k == operator_class::reshape ? e : 0;
+      for (int d = 0; d < s.n && k != operator_class::reshape; ++d) {
         index_t const i = e / strides[d] % s[d];
-        if (k == known::permute) from += i * as[static_cast<int>(nd.at[0][d])];
-        else if (k == known::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
+        if (k == operator_class::permute) from += i * as[static_cast<int>(nd.at[0][d])];
+        else if (k == operator_class::slice) from += (d == nd.at[0][0] ? nd.at[0][1] + nd.at[0][3] * i : i) * as[d];
         else if (int const own = d - (s.n - a.n); own >= 0 && a[own] != 1) from += i * as[own];
       }
       x[q] = is_splat(in[q]) ? value[static_cast<std::size_t>(in[q])] : is_row(in[q]) ? static_cast<double>(from) : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
-      if (k <= known::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+      if (k <= operator_class::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
     }
     double y = x[0];
-    if (k == known::add) y = x[0] + x[1];
-    else if (k == known::sub) y = x[0] - x[1];
-    else if (k == known::mul) y = x[0] * x[1];
-    else if (k == known::neg) y = -x[0];
-    else if (k >= known::abs && k <= known::cheap) y = nd.op->lane_f64(x);
-    else if (k == known::div) {
+    if (k == operator_class::add) y = x[0] + x[1];
+    else if (k == operator_class::sub) y = x[0] - x[1];
+    else if (k == operator_class::mul) y = x[0] * x[1];
+    else if (k == operator_class::neg) y = -x[0];
+    else if (k >= operator_class::abs && k <= operator_class::cheap) y = nd.op->lane_f64(x);
+    else if (k == operator_class::div) {
       if (x[1] > -1e-15 && x[1] < 1e-15) return -1;
       y = x[0] / x[1];
     }
-    if (k <= known::convert) {
+    if (k <= operator_class::convert) {
       if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the integer itself is needed
-      y = kernel::converted(nd.out.type, y, k == known::convert ? at(in[0]).out.type : nd.out.type);
+      y = kernel::converted(nd.out.type, y, k == operator_class::convert ? at(in[0]).out.type : nd.out.type);
     }
     result.push_back(y);
     same = same && std::bit_cast<std::uint64_t>(y) == std::bit_cast<std::uint64_t>(result[0]);
@@ -184,7 +184,7 @@ constexpr int folder::evaluated(node const& nd, known k, int const* in) {
   node c;
   c.op = &constant_handle, c.out = {nd.out.type, s}, c.value = static_cast<double>(w.to.constants.size());
   for (double y : result) w.to.constants.push_back(y);
-  return add(c, nullptr, known::data);
+  return add(c, nullptr, operator_class::data);
 }
 } // namespace detail
 } // namespace varve

@@ -15,10 +15,10 @@ constexpr graph cse(graph const& g) {
   while (slots < 2 * g.nodes.size()) slots *= 2;
   list<int> table(slots, -1);
   list<std::size_t> used;
-  list<known> const kinds = identify(g);
+  list<operator_class> const kinds = identify(g);
   list<char> const marks = live_nodes(g);
   char const* const live = marks.data();
-  known const* const what = kinds.data();
+  operator_class const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto same_bits = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
   auto start = [&] { // operations of one region are not visible in another
@@ -30,16 +30,16 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop) return w.copy(nd);
-    bool const data = what[n] == known::data;
+    bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
     index_t const count = data ? numel(nd.out.sizes) : 0;
     std::uint64_t h = (data ? 0 : std::bit_cast<std::uint64_t>(nd.value)) + static_cast<std::uint64_t>(nd.out.type);
     for (index_t e = 0; e < count; ++e) h = mix(h, std::bit_cast<std::uint64_t>(elements[e]));
-    known const k_ = what[n];
+    operator_class const k_ = what[n];
     h = mix(h, static_cast<std::uint64_t>(k_));
-    bool const many = k_ == known::pointwise || k_ == known::cheap || k_ == known::other; // operators of this kind: the name tells them apart
+    bool const many = k_ == operator_class::pointwise || k_ == operator_class::cheap || k_ == operator_class::other; // operators of this kind: the name tells them apart
     for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
-    bool const commutes = k_ == known::add || k_ == known::mul;
+    bool const commutes = k_ == operator_class::add || k_ == operator_class::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);
     auto operand = [&](int k) { return w.operand(nd, swap ? 1 - k : k); };
     for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));

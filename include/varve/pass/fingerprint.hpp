@@ -129,7 +129,7 @@ struct signs {
 /// The fingerprint of each node of a graph, in order.
 struct fingerprints {
   graph const& g;
-  list<known> const what;
+  list<operator_class> const what;
   list<fingerprint> of{};
   signs factors{};
   list<std::uint64_t> granted{}; // logarithms of products that are known
@@ -160,34 +160,34 @@ private:
   }
   constexpr fingerprint compute(int n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    known const k = what[static_cast<std::size_t>(n)];
-    bool const other = k == known::placeholder || k == known::data || nd.regions_count > 0 || nd.op->kind == op_kind::random ||
+    operator_class const k = what[static_cast<std::size_t>(n)];
+    bool const other = k == operator_class::placeholder || k == operator_class::data || nd.regions_count > 0 || nd.op->kind == op_kind::random ||
                        nd.op->kind == op_kind::mutation || nd.op->kind == op_kind::hop;
-    if (other || (k == known::constant && nd.value != 0 && !is_moderate(nd.value)))
+    if (other || (k == operator_class::constant && nd.value != 0 && !is_moderate(nd.value)))
       return fingerprint::unknown(residue::mixed(11, static_cast<std::uint64_t>(n)));
-    if (k == known::constant) return fingerprint::of(nd.value);
+    if (k == operator_class::constant) return fingerprint::of(nd.value);
     if (!is_real(nd)) return unknown(nd, k);
     fingerprint const& a = operand(nd, 0);
     if (is_pointwise(k)) return pointwise(nd, k, a);
     bool const passes =
-        (k == known::expand || k == known::sum || k == known::reshape || k == known::permute || k == known::slice || k == known::slice_backward) &&
+        (k == operator_class::expand || k == operator_class::sum || k == operator_class::reshape || k == operator_class::permute || k == operator_class::slice || k == operator_class::slice_backward) &&
         nd.count == 1;
-    if (k == known::expand && passes) return a; // element by element: as pointwise operators broadcast
+    if (k == operator_class::expand && passes) return a; // element by element: as pointwise operators broadcast
     fingerprint r = unknown(nd, k, passes);
     if (passes) r.scale = a.is_zero() ? 0 : a.scale;
     return r;
   }
-  constexpr fingerprint pointwise(node const& nd, known k, fingerprint const& a) {
+  constexpr fingerprint pointwise(node const& nd, operator_class k, fingerprint const& a) {
     fingerprint const& b = operand(nd, nd.count - 1);
     std::string_view const name = nd.op->own ? nd.op->name : "";
-    bool const divides = k == known::div || name == "reciprocal" || name == "rsqrt";
+    bool const divides = k == operator_class::div || name == "reciprocal" || name == "rsqrt";
     if (divides && b.is_zero()) return unknown(nd, k);
     fingerprint r;
-    if (k == known::add) r = sum(a, b, 1);
-    else if (k == known::sub) r = sum(a, b, -1);
-    else if (k == known::mul) r = product(a, b);
-    else if (k == known::div) r = product(a, inverse(b));
-    else if (k == known::neg) r = a, r.scale = -a.scale;
+    if (k == operator_class::add) r = sum(a, b, 1);
+    else if (k == operator_class::sub) r = sum(a, b, -1);
+    else if (k == operator_class::mul) r = product(a, b);
+    else if (k == operator_class::div) r = product(a, inverse(b));
+    else if (k == operator_class::neg) r = a, r.scale = -a.scale;
     else if (name == "square") r = product(a, a);
     else if (name == "reciprocal") r = inverse(a);
     else if (name == "sqrt" && !a.is_zero()) r = square_root(a);
@@ -207,11 +207,11 @@ private:
       int const n = open[--count];
       node const& nd = g.nodes[static_cast<std::size_t>(n)];
       fingerprint const& f = of[static_cast<std::size_t>(n)];
-      known const k = what[static_cast<std::size_t>(n)];
+      operator_class const k = what[static_cast<std::size_t>(n)];
       std::string_view const name = nd.op->own ? nd.op->name : "";
       if (looked == 16) return false;
       if (f.is_number() || name == "exp" || name == "sqrt" || name == "rsqrt") continue;
-      if ((k >= known::mul && k <= known::neg) || (k == known::expand && nd.count == 1) || name == "reciprocal") {
+      if ((k >= operator_class::mul && k <= operator_class::neg) || (k == operator_class::expand && nd.count == 1) || name == "reciprocal") {
         for (int e = 0; e < nd.count; ++e) open[count++] = g.edges[static_cast<std::size_t>(nd.first + e)];
         continue;
       }
@@ -226,7 +226,7 @@ private:
     return positive;
   }
   /// Sizes count where an operator looks at more than one element. `linear`: scales of the operand are the result's.
-  constexpr fingerprint unknown(node const& nd, known k, bool linear = false) const {
+  constexpr fingerprint unknown(node const& nd, operator_class k, bool linear = false) const {
     std::uint64_t h = residue::mixed(13, nd.op->kind == op_kind::convert ? static_cast<std::uint64_t>(nd.out.type) : 0);
     for (char const* c = nd.op->name; *c; ++c) h = residue::mixed(h, static_cast<unsigned char>(*c));
     for (std::size_t s = 0; !nd.op->own && s < strangers.size(); ++s)
@@ -236,7 +236,7 @@ private:
     for (int j = 0; j < nd.count; ++j) {
       fingerprint const& f = operand(nd, j);
       h = residue::mixed(h, linear ? f.value : f.hash());
-      if (is_pointwise(k) || k == known::convert) continue;
+      if (is_pointwise(k) || k == operator_class::convert) continue;
       for (index_t x : g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + j)])].out.sizes)
         h = residue::mixed(h, static_cast<std::uint64_t>(x));
     }

@@ -5,56 +5,56 @@
 namespace varve {
 namespace detail {
 /// Simplifications that keep every IEEE result; -1 for none.
-constexpr int folder::arithmetic(node const& nd, known k, int const* in) {
+constexpr int constant_elements::arithmetic(node const& nd, operator_class k, int const* in) {
   auto keeps = [&](int a) { return at(a).out == nd.out; };
   int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
   bool const number = is_floating(nd.out.type);
   if (is_splat(a) && is_splat(b) && number) {
     double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
     auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
-    if (!moderate(x) || !moderate(y) || (k == known::div && y > -1e-15 && y < 1e-15)) return -1;
-    if (k == known::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
-    if (k == known::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
-    if (k == known::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
-    if (k == known::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
-    if (k == known::neg) return splatted(nd.out, -x);
+    if (!moderate(x) || !moderate(y) || (k == operator_class::div && y > -1e-15 && y < 1e-15)) return -1;
+    if (k == operator_class::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
+    if (k == operator_class::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
+    if (k == operator_class::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
+    if (k == operator_class::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
+    if (k == operator_class::neg) return splatted(nd.out, -x);
   }
-  if (k >= known::abs && k <= known::cheap && nd.count <= 3) { // comparisons and such
+  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3) { // comparisons and such
     double x[4]{};
     bool all = true;
     for (int e = 0; e < nd.count; ++e) x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0, all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
     if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15))) return splatted(nd.out, kernel::converted(nd.out.type, y));
   }
-  if (k == known::mul && is_splat(b, 1) && keeps(a)) return a;
-  if (k == known::mul && is_splat(a, 1) && keeps(b)) return b;
-  if (k == known::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
-  if (k == known::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
-  if (k == known::div && is_splat(b, 1) && keeps(a)) return a;
-  if (k == known::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
-  if (k == known::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
-  if (k == known::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
-  if (k == known::neg && kind(a) == known::neg) return input(a, 0);
-  if (k == known::add && kind(a) == known::mul && kind(b) == known::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
+  if (k == operator_class::mul && is_splat(b, 1) && keeps(a)) return a;
+  if (k == operator_class::mul && is_splat(a, 1) && keeps(b)) return b;
+  if (k == operator_class::mul && is_splat(b, -1) && keeps(a) && number && neg_) return negated(nd, a);
+  if (k == operator_class::mul && is_splat(a, -1) && keeps(b) && number && neg_) return negated(nd, b);
+  if (k == operator_class::div && is_splat(b, 1) && keeps(a)) return a;
+  if (k == operator_class::sub && is_splat(b, 0.0) && keeps(a)) return a;                   // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
+  if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
+  if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
+  if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
+  if (k == operator_class::add && kind(a) == operator_class::mul && kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do not round
     if (multiple const x = factored(a), y = factored(b); x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
-      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, known::mul, nd, twice, x.of);
+      if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0) return pair(at(a).op, operator_class::mul, nd, twice, x.of);
   // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of a uint8 u is not its opposite elsewhere.
-  auto const negative = [&](int n) { return kind(n) == known::neg && at(n).out.type == nd.out.type; };
-  if (k == known::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
+  auto const negative = [&](int n) { return kind(n) == operator_class::neg && at(n).out.type == nd.out.type; };
+  if (k == operator_class::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
-  if (k == known::add && negative(b) && sub_) return pair(sub_, known::sub, nd, a, input(b, 0));
-  if (k == known::add && negative(a) && sub_) return pair(sub_, known::sub, nd, b, input(a, 0));
-  if (k == known::sub && negative(b) && add_) return pair(add_, known::add, nd, a, input(b, 0));
-  if (k == known::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
-  if ((k == known::mul || k == known::div) && negative(a) && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
-  if ((k == known::mul || k == known::div) && negative(b) && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
+  if (k == operator_class::add && negative(b) && sub_) return pair(sub_, operator_class::sub, nd, a, input(b, 0));
+  if (k == operator_class::add && negative(a) && sub_) return pair(sub_, operator_class::sub, nd, b, input(a, 0));
+  if (k == operator_class::sub && negative(b) && add_) return pair(add_, operator_class::add, nd, a, input(b, 0));
+  if (k == operator_class::mul && negative(a) && negative(b)) return pair(nd.op, k, nd, input(a, 0), input(b, 0));
+  if ((k == operator_class::mul || k == operator_class::div) && negative(a) && neg_) return negated(nd, pair(nd.op, k, nd, input(a, 0), b));
+  if ((k == operator_class::mul || k == operator_class::div) && negative(b) && neg_) return negated(nd, pair(nd.op, k, nd, a, input(b, 0)));
   return -1;
 }
 
 /// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for none.
-constexpr int folder::slice(node nd, int a) {
+constexpr int constant_elements::slice(node nd, int a) {
   dims const& r = nd.at[0];
   if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
-  if (kind(a) != known::expand || at(a).at.count != 1) return -1;
+  if (kind(a) != operator_class::expand || at(a).at.count != 1) return -1;
   int from = input(a, 0);
   node const repeat = at(a);
   dims const& s = at(from).out.sizes;
@@ -63,20 +63,20 @@ constexpr int folder::slice(node nd, int a) {
     node part = nd;
     part.at = attributes(dims{axis, r[1], r[2], r[3]});
     part.out.sizes = s, part.out.sizes[axis] = nd.out.sizes[static_cast<int>(r[0])];
-    from = evaluates(part, known::slice, &from) ? evaluated(part, known::slice, &from) : add(part, &from, known::slice);
+    from = evaluates(part, operator_class::slice, &from) ? evaluated(part, operator_class::slice, &from) : add(part, &from, operator_class::slice);
   }
   node e = repeat;
   e.out = nd.out, e.at = attributes(nd.out.sizes);
-  return add(e, &from, known::expand);
+  return add(e, &from, operator_class::expand);
 }
 
 /// Views of views, and views that change nothing; -1 for none.
-constexpr int folder::view(node nd, known k, int const* in) {
+constexpr int constant_elements::view(node nd, operator_class k, int const* in) {
   int const a = in[0];
-  if (k == known::permute) {
+  if (k == operator_class::permute) {
     dims perm = nd.at[0];
     int from = a;
-    if (kind(a) == known::permute) {
+    if (kind(a) == operator_class::permute) {
       for (int d = 0; d < perm.n; ++d) perm[d] = at(a).at[0][static_cast<int>(nd.at[0][d])];
       from = input(a, 0);
     }
@@ -84,37 +84,37 @@ constexpr int folder::view(node nd, known k, int const* in) {
     for (int d = 0; d < perm.n; ++d) same = same && perm[d] == d;
     if (same) return from;
     int const old = g.edges[static_cast<std::size_t>(nd.first)];
-    if (what[static_cast<std::size_t>(old)] == known::mm && kind(a) == known::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+    if (what[static_cast<std::size_t>(old)] == operator_class::mm && kind(a) == operator_class::mm && uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
       int const factors[] = {input(from, 1), input(from, 0)};
       node product = at(from);
       product.out = nd.out;
       product.at = attributes(dims{!product.at[0][1], !product.at[0][0]});
-      return add(product, factors, known::mm);
+      return add(product, factors, operator_class::mm);
     }
     if (from == a) return -1;
     nd.at = attributes(perm);
     return add(nd, &from, k);
   }
-  if (k == known::slice) return slice(nd, a);
+  if (k == operator_class::slice) return slice(nd, a);
   if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
   if (kind(a) == k) {
     int const from = input(a, 0);
     if (at(from).out.sizes == nd.out.sizes) return from;
     return add(nd, &from, k);
   }
-  if (k == known::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
+  if (k == operator_class::reshape && is_splat(a)) return splatted(nd.out, value[static_cast<std::size_t>(a)]);
   return -1;
 }
 
-constexpr int folder::visit(int n) {
+constexpr int constant_elements::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
-  known const k = what[static_cast<std::size_t>(n)];
+  operator_class const k = what[static_cast<std::size_t>(n)];
   int place[4]{}; // no memory of its own for most nodes: it costs the compiler
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
   int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
   int same = -1;
-  if (k == known::data) take_constants(w.to, g, nd);
+  if (k == operator_class::data) take_constants(w.to, g, nd);
   else if (evaluates(nd, k, in)) same = evaluated(nd, k, in);
   if (same >= 0) return same;
   if (is_pointwise(k)) {
@@ -122,23 +122,23 @@ constexpr int folder::visit(int n) {
     if (same >= 0) return same;
     for (int e = 0; e < nd.count && nd.count > 1; ++e) { // the operator broadcasts by itself, when another operand has the shape
       int& o = in[e];
-      if (kind(o) != known::expand) continue;
+      if (kind(o) != operator_class::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
       if (shape.n == 0 && raises_dtype(nd, in, e)) continue;
       for (int q = 0; q < nd.count; ++q)
         if (q != e) shape = broadcast(shape, at(in[q]).out.sizes);
       if (shape == nd.out.sizes) o = input(o, 0);
     }
-  } else if (k == known::convert) {
+  } else if (k == operator_class::convert) {
     if (at(in[0]).out.type == nd.out.type) return in[0];
     if (is_splat(in[0]) && is_floating(nd.out.type)) same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
-  } else if (k >= known::reshape && k <= known::slice) {
+  } else if (k >= operator_class::reshape && k <= operator_class::slice) {
     same = view(nd, k, in);
-  } else if (k == known::mm) { // a transposed operand is read transposed
+  } else if (k == operator_class::mm) { // a transposed operand is read transposed
     dims flags = nd.at[0];
     for (int e = 0; e < 2; ++e) {
       int& o = in[e];
-      if (kind(o) != known::permute) continue;
+      if (kind(o) != operator_class::permute) continue;
       if (!swaps(at(o).at[0])) continue;
       o = input(o, 0);
       flags[e] = !flags[e];
@@ -154,7 +154,7 @@ constexpr int folder::visit(int n) {
 /// unless both operands are known. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. What no result
 /// depends on is left out. One bounded visit per node.
 constexpr graph fold(graph const& g) {
-  detail::folder f(g);
+  detail::constant_elements f(g);
   return f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
 }
 

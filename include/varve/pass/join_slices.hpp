@@ -18,7 +18,7 @@ struct slice_joiner {
   graph const& g;
   op_handle const* cat;
   rewriter w;
-  list<known> what;
+  list<operator_class> what;
   list<char> inner{}; // an addition that is a term of another one and nothing else
 
   constexpr slice_joiner(graph const& graph_, op_handle const* cat_) : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
@@ -27,8 +27,8 @@ struct slice_joiner {
     for (int r : g.results) ++uses[r];
     inner.assign(g.nodes.size(), 0);
     for (std::size_t n = 0; n < what.size(); ++n)
-      for (int k = 0; what[n] == known::add && k < 2; ++k)
-        if (int const o = operand(static_cast<int>(n), k); what[o] == known::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
+      for (int k = 0; what[n] == operator_class::add && k < 2; ++k)
+        if (int const o = operand(static_cast<int>(n), k); what[o] == operator_class::add && uses[o] == 1 && g.nodes[o].out == g.nodes[n].out) inner[o] = 1;
   }
   constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
   /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
@@ -68,7 +68,7 @@ struct slice_joiner {
     int other = -1, axis = -1; // the one term that is no slice; the axis of the slices
     for (int m : all) {
       node const& nd = g.nodes[m];
-      bool const slice = what[m] == known::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
+      bool const slice = what[m] == operator_class::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 && (axis < 0 || nd.at[1][0] == axis);
       if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
       if (!slice) other = w.now[m];
       else axis = static_cast<int>(nd.at[1][0]), parts.push_back({nd.at[1][1], nd.at[1][2], w.operand(nd, 0), nd.op, nd.at});
@@ -114,7 +114,7 @@ struct slice_joiner {
   constexpr graph run() {
     return w.run(
         [&](int n) {
-          int const joined = what[n] == known::add && !inner[n] ? sum(n) : -1;
+          int const joined = what[n] == operator_class::add && !inner[n] ? sum(n) : -1;
           return joined >= 0 ? joined : w.copy(g.nodes[n]);
         },
         [] {});

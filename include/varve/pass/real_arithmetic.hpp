@@ -7,7 +7,7 @@
 namespace varve {
 namespace detail {
 /// State of `relax`.
-struct relaxer : folder {
+struct relaxer : constant_elements {
   fingerprints const prints;
   op_handle const *mul_ = nullptr, *div_ = nullptr;
   struct entry {
@@ -23,7 +23,7 @@ struct relaxer : folder {
   list<char> nonzero{}; // old nodes that the program divides by, or takes the logarithm of
   list<int> new_uses{}; // by new node: how often the old nodes that became it are used
 
-  constexpr explicit relaxer(graph const& graph_) : folder(graph_), prints(graph_) {
+  constexpr explicit relaxer(graph const& graph_) : constant_elements(graph_), prints(graph_) {
     std::size_t slots = 16;
     while (slots < 4 * g.nodes.size()) slots *= 2;
     table.assign(slots, -1);
@@ -32,9 +32,9 @@ struct relaxer : folder {
       node const& nd = g.nodes[n];
       std::string_view const name = nd.op->own ? nd.op->name : "";
       bool const divides = name == "log" || name == "reciprocal" || name == "rsqrt",
-                 passes = nonzero[n] && (what[n] == known::mul || what[n] == known::div || what[n] == known::neg || name == "sqrt");
+                 passes = nonzero[n] && (what[n] == operator_class::mul || what[n] == operator_class::div || what[n] == operator_class::neg || name == "sqrt");
       for (int e = 0; e < nd.count; ++e)
-        if (live[n] && (divides || passes || (what[n] == known::div && e == 1)))
+        if (live[n] && (divides || passes || (what[n] == operator_class::div && e == 1)))
           nonzero[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + e)])] = 1;
     }
   }
@@ -53,7 +53,7 @@ struct relaxer : folder {
   constexpr int number(meta const& m, double x) {
     node c;
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = kernel::converted(m.type, x);
-    return add(c, nullptr, known::constant);
+    return add(c, nullptr, operator_class::constant);
   }
   /// `by` times a new node that has the shape of `nd`; `deep`: through so many sums with numbers.
   constexpr int scaled(node const& nd, int n, double by, int deep = 8) {
@@ -61,16 +61,16 @@ struct relaxer : folder {
     if (m.by != 1 && at(m.of).out == nd.out && is_moderate(by * m.by)) n = m.of, by *= m.by;
     if (by == 1) return n;
     if (by == -1) return negated(nd, n);
-    if (deep > 0 && (kind(n) == known::add || kind(n) == known::sub) && uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
+    if (deep > 0 && (kind(n) == operator_class::add || kind(n) == operator_class::sub) && uses_of(n) == 1) // a multiple of a sum with a number is one multiplication and addition
       for (int k = 0; k < 2; ++k)
         if (is_number(input(n, k)) && at(input(n, 1 - k)).out == nd.out && is_moderate(by * value[static_cast<std::size_t>(input(n, k))])) {
           node const sum = at(n);
-          known const how = kind(n);
+          operator_class const how = kind(n);
           int in[2];
           in[k] = number(nd.out, by * value[static_cast<std::size_t>(input(n, k))]), in[1 - k] = scaled(nd, input(n, 1 - k), by, deep - 1);
           return add(sum, in, how);
         }
-    return pair(mul_, known::mul, nd, n, number(nd.out, by));
+    return pair(mul_, operator_class::mul, nd, n, number(nd.out, by));
   }
   constexpr int uses_of(int n) const { return static_cast<std::size_t>(n) < new_uses.size() ? new_uses[static_cast<std::size_t>(n)] : 0; }
 
@@ -104,7 +104,7 @@ struct relaxer : folder {
         if (table[s] < 0) continue;
         entry const& e = seen[static_cast<std::size_t>(table[s])];
         if (!is_moderate(f.scale / e.scale)) continue;
-        return scaled(nd, pair(divided ? div_ : mul_, divided ? known::div : known::mul, nd, e.node, by), f.scale / e.scale);
+        return scaled(nd, pair(divided ? div_ : mul_, divided ? operator_class::div : operator_class::mul, nd, e.node, by), f.scale / e.scale);
       }
     }
     return -1;
@@ -112,65 +112,65 @@ struct relaxer : folder {
   /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when there is no such erf, and where the square would be less exact: of
   /// a root, or in the place of what is no product.
   constexpr int exponent_of_erf(node const& nd, fingerprint const& f, int in) {
-    if (known const k = kind(factored(in).of); k != known::mul && k != known::div) return in;
+    if (operator_class const k = kind(factored(in).of); k != operator_class::mul && k != operator_class::div) return in;
     for (int k : erfs) {
       fingerprint const& x = prints.of[static_cast<std::size_t>(k)];
       fingerprint const square = product(x, x);
       double const ratio = square.value == f.value && f.scale != 0 ? -square.scale / f.scale : 0;
-      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out && std::string_view(at(factored(y).of).op->name) != "sqrt") return negated(nd, pair(mul_, known::mul, nd, y, y));
+      if (int const y = w.now[static_cast<std::size_t>(k)]; ratio > 1 - 1e-12 && ratio < 1 + 1e-12 && at(y).out == nd.out && std::string_view(at(factored(y).of).op->name) != "sqrt") return negated(nd, pair(mul_, operator_class::mul, nd, y, y));
     }
     return in;
   }
   constexpr int product_of(node const& nd, int a, int b) {
-    for (int k = 0; k < 2 && kind(a) == known::div && kind(b) == known::div; ++k, std::swap(a, b)) // x / y * (y / z)
+    for (int k = 0; k < 2 && kind(a) == operator_class::div && kind(b) == operator_class::div; ++k, std::swap(a, b)) // x / y * (y / z)
       if (int const x = input(a, 0), z = input(b, 1); input(a, 1) == input(b, 0) && at(x).out.type == at(z).out.type && (at(x).out == nd.out || at(z).out == nd.out))
-        return pair(div_, known::div, nd, x, z);
-    return pair(mul_, known::mul, nd, a, b);
+        return pair(div_, operator_class::div, nd, x, z);
+    return pair(mul_, operator_class::mul, nd, a, b);
   }
   constexpr int quotient_of(node const& nd, int a, int b) {
-    if (is_splat(a, 1.0) && kind(b) == known::div && at(b).out == nd.out) return pair(div_, known::div, nd, input(b, 1), input(b, 0));
-    return pair(div_, known::div, nd, a, b);
+    if (is_splat(a, 1.0) && kind(b) == operator_class::div && at(b).out == nd.out) return pair(div_, operator_class::div, nd, input(b, 1), input(b, 0));
+    return pair(div_, operator_class::div, nd, a, b);
   }
   /// Numbers out of products, quotients and sums; -1 for none.
-  constexpr int outwards(node const& nd, known k, int const* in, fingerprint const& f) {
-    if (k == known::neg) return scaled(nd, in[0], -1);
+  constexpr int outwards(node const& nd, operator_class k, int const* in, fingerprint const& f) {
+    if (k == operator_class::neg) return scaled(nd, in[0], -1);
     auto whole = [&](int e) { return is_number(in[1 - e]) && at(in[e]).out == nd.out; }; // the other one is a number
-    if (k == known::mul && whole(0)) return scaled(nd, in[0], value[static_cast<std::size_t>(in[1])]);
-    if (k == known::mul && whole(1)) return scaled(nd, in[1], value[static_cast<std::size_t>(in[0])]);
-    if (k == known::div && whole(0)) return scaled(nd, in[0], 1 / value[static_cast<std::size_t>(in[1])]);
+    if (k == operator_class::mul && whole(0)) return scaled(nd, in[0], value[static_cast<std::size_t>(in[1])]);
+    if (k == operator_class::mul && whole(1)) return scaled(nd, in[1], value[static_cast<std::size_t>(in[0])]);
+    if (k == operator_class::div && whole(0)) return scaled(nd, in[0], 1 / value[static_cast<std::size_t>(in[1])]);
     multiple const a = factored(in[0]), b = factored(in[1]);
-    if (k == known::mul || k == known::div) {
-      double const together = k == known::mul ? a.by * b.by : a.by / b.by;
+    if (k == operator_class::mul || k == operator_class::div) {
+      double const together = k == operator_class::mul ? a.by * b.by : a.by / b.by;
       bool const apart =
           is_moderate(together) && ((a.by != 1 && uses_of(in[0]) == 1) || (b.by != 1 && uses_of(in[1]) == 1) || (a.by != 1 && b.by != 1));
       double const by = apart ? together : 1;
       int const first = apart ? a.of : in[0], second = apart ? b.of : in[1];
-      int const r = k == known::mul ? product_of(nd, first, second) : quotient_of(nd, first, second);
+      int const r = k == operator_class::mul ? product_of(nd, first, second) : quotient_of(nd, first, second);
       remember(r, f, f.scale / by);
       return scaled(nd, r, by);
     }
     if (a.by == 1 || (a.by != b.by && a.by != -b.by) || (uses_of(in[0]) > 1 && uses_of(in[1]) > 1)) return -1;
-    double const sign = k == known::sub ? -1 : 1;
+    double const sign = k == operator_class::sub ? -1 : 1;
     bool const adds = sign * b.by == a.by;
     if (!(adds ? add_ : sub_)) return -1;
-    int const r = pair(adds ? add_ : sub_, adds ? known::add : known::sub, nd, a.of, b.of);
+    int const r = pair(adds ? add_ : sub_, adds ? operator_class::add : operator_class::sub, nd, a.of, b.of);
     remember(r, f, f.scale / a.by);
     return scaled(nd, r, a.by);
   }
   constexpr int visit(int n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    known const k = what[static_cast<std::size_t>(n)];
+    operator_class const k = what[static_cast<std::size_t>(n)];
     fingerprint const& f = prints.of[static_cast<std::size_t>(n)];
     list<int> in;
     for (int e = 0; e < nd.count; ++e) in.push_back(w.operand(nd, e));
-    if (k == known::data) {
+    if (k == operator_class::data) {
       node constant = nd;
       take_constants(w.to, g, constant);
       return add(constant, nullptr, k);
     }
-    if (k == known::placeholder && is_floating(nd.out.type) && inputs.size() < 16) inputs.push_back(n);
+    if (k == operator_class::placeholder && is_floating(nd.out.type) && inputs.size() < 16) inputs.push_back(n);
     bool const pure =
-        is_floating(nd.out.type) && nd.regions_count == 0 && (nd.op->kind == op_kind::pointwise || is_view(k) || is_reduction(k) || k == known::mm);
+        is_floating(nd.out.type) && nd.regions_count == 0 && (nd.op->kind == op_kind::pointwise || is_view(k) || is_reduction(k) || k == operator_class::mm);
     node plain; // an elementwise operator with this result
     plain.out = nd.out;
     int r = pure ? known_value(plain, f) : -1;
@@ -178,10 +178,10 @@ struct relaxer : folder {
     if (name == "erf" && erfs.size() < 16) erfs.push_back(g.edges[static_cast<std::size_t>(nd.first)]);
     if (r < 0 && name == "exp") r = known_multiple(plain, f);
     if (r < 0 && name == "exp") in[0] = exponent_of_erf(plain, prints.operand(nd, 0), in[0]);
-    bool real = pure && k >= known::add && k <= known::neg;
+    bool real = pure && k >= operator_class::add && k <= operator_class::neg;
     for (int e = 0; e < nd.count; ++e) real = real && is_floating(at(in[e]).out.type);
     if (r < 0 && real) r = outwards(plain, k, in.data(), f);
-    if (r < 0 && k == known::sum && uses_of(in[0]) == 1)
+    if (r < 0 && k == operator_class::sum && uses_of(in[0]) == 1)
       if (multiple const m = factored(in[0]); m.by != 1 && is_floating(nd.out.type)) {
         int const total = add(nd, &m.of, k);
         remember(total, f, f.scale / m.by);

@@ -6,23 +6,23 @@
 namespace varve {
 namespace detail {
 /// State of `share_reciprocals`.
-struct reciprocals : folder {
+struct reciprocals : constant_elements {
   op_handle const* mul_;
   list<int> of; // by new node: how often it divides; then ~ of the node that is its reciprocal
 
-  constexpr reciprocals(graph const& graph_, op_handle const* mul) : folder(graph_), mul_(mul), of(graph_.nodes.size(), 0) {
+  constexpr reciprocals(graph const& graph_, op_handle const* mul) : constant_elements(graph_), mul_(mul), of(graph_.nodes.size(), 0) {
     for (std::size_t n = 0; n < g.nodes.size(); ++n)
       if (divides(g.nodes[n], what[n])) ++of[denominator(g.nodes[n])];
   }
-  constexpr bool divides(node const& nd, known k) const {
-    return k == known::div && is_floating(nd.out.type) && g.nodes[denominator(nd)].out.type == nd.out.type;
+  constexpr bool divides(node const& nd, operator_class k) const {
+    return k == operator_class::div && is_floating(nd.out.type) && g.nodes[denominator(nd)].out.type == nd.out.type;
   }
   constexpr std::size_t denominator(node const& nd) const { return static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + 1)]); }
   constexpr int visit(int n) {
     node nd = g.nodes[static_cast<std::size_t>(n)];
-    known const k = what[static_cast<std::size_t>(n)];
+    operator_class const k = what[static_cast<std::size_t>(n)];
     if (!live[static_cast<std::size_t>(n)]) return -1;
-    if (k == known::div && divides(nd, k)) {
+    if (k == operator_class::div && divides(nd, k)) {
       std::size_t const d = denominator(nd);
       bool const fewer = numel(g.nodes[d].out.sizes) < numel(nd.out.sizes);
       if (of[d] < 0 || of[d] > 1 || fewer) {

@@ -59,13 +59,13 @@ struct axis_unroller {
   }
   constexpr int make(int n, dims const& index) {
     node nd = g.nodes[n];
-    known const k = axes.what[n];
+    operator_class const k = axes.what[n];
     for (int d = 0; d < nd.out.sizes.n; ++d)
       if (axes.is_unrolled(n, d)) nd.out.sizes[d] = 1;
-    if (k == known::data) return table(g.nodes[n], nd.out, index);
-    if (k == known::arange) return splat(nd.out, static_cast<double>(index[0]));
-    int const own = k == known::slice ? static_cast<int>(nd.at[0][0]) : k == known::slice_backward ? static_cast<int>(nd.at[1][0]) : -1;
-    bool const picks = k == known::slice && axes.is_unrolled(axes.operand(n, 0), own), puts = k == known::slice_backward && axes.is_unrolled(n, own);
+    if (k == operator_class::data) return table(g.nodes[n], nd.out, index);
+    if (k == operator_class::arange) return splat(nd.out, static_cast<double>(index[0]));
+    int const own = k == operator_class::slice ? static_cast<int>(nd.at[0][0]) : k == operator_class::slice_backward ? static_cast<int>(nd.at[1][0]) : -1;
+    bool const picks = k == operator_class::slice && axes.is_unrolled(axes.operand(n, 0), own), puts = k == operator_class::slice_backward && axes.is_unrolled(n, own);
     if (puts && index[own] != nd.at[1][1]) return splat(nd.out, 0);
     list<int> in;
     for (int e = 0; e < nd.count; ++e) {
@@ -78,8 +78,8 @@ struct axis_unroller {
       in.push_back(piece(o, at));
     }
     if (picks || puts) return in[0];
-    if ((k == known::expand || k == known::reshape) && nd.at.count == 1) nd.at = attributes(nd.out.sizes);
-    if (k == known::slice_backward) nd.at = attributes(nd.out.sizes, nd.at[1]);
+    if ((k == operator_class::expand || k == operator_class::reshape) && nd.at.count == 1) nd.at = attributes(nd.out.sizes);
+    if (k == operator_class::slice_backward) nd.at = attributes(nd.out.sizes, nd.at[1]);
     return w.append(nd, in.data());
   }
   /// Values [first, last) one after the other along an axis: a balanced tree.
@@ -97,7 +97,7 @@ struct axis_unroller {
     if (!axes.live[n]) return -1;
     dims const& s = axes.sizes(n);
     if (!axes.any_unrolled(n)) {
-      bool const picks = axes.what[n] == known::slice && axes.any_unrolled(axes.operand(n, 0));
+      bool const picks = axes.what[n] == operator_class::slice && axes.any_unrolled(axes.operand(n, 0));
       return picks ? make(n, dims{}) : w.copy(g.nodes[n]);
     }
     list<int> mine;

@@ -13,19 +13,19 @@ struct member {
 };
 
 /// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in one loop where they share a space. `uses` counts the users of nodes.
-constexpr void spread(graph const& g, list<known> const& what, list<int> const& uses, member const& m, list<member>& copies) {
+constexpr void spread(graph const& g, list<operator_class> const& what, list<int> const& uses, member const& m, list<member>& copies) {
   node const& nd = g.nodes[m.node];
   auto operand = [&](int k) { return g.edges[nd.first + k]; };
   auto sizes = [&](int n) -> dims const& { return g.nodes[n].out.sizes; };
-  known const k = what[m.node];
-  if (uses[m.node] == 1 && k == known::cat) {
+  operator_class const k = what[m.node];
+  if (uses[m.node] == 1 && k == operator_class::cat) {
     member part = m;
     for (int e = 0; e < nd.count; ++e) {
       part.node = operand(e);
       spread(g, what, uses, part, copies);
       part.offset += m.strides[static_cast<int>(nd.at[0][0])] * sizes(operand(e))[static_cast<int>(nd.at[0][0])];
     }
-  } else if (uses[m.node] == 1 && k == known::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
+  } else if (uses[m.node] == 1 && k == operator_class::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
     member whole{operand(0), m.copy_to, m.offset, {}};
     int at = 0;
     for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
@@ -33,7 +33,7 @@ constexpr void spread(graph const& g, list<known> const& what, list<int> const& 
       whole.strides.push_back(s == 1 ? 0 : m.strides[at++]);
     }
     spread(g, what, uses, whole, copies);
-  } else if (uses[m.node] == 1 && k == known::permute) {
+  } else if (uses[m.node] == 1 && k == operator_class::permute) {
     member whole{operand(0), m.copy_to, m.offset, m.strides};
     for (int d = 0; d < m.strides.n; ++d) whole.strides[static_cast<int>(nd.at[0][d])] = m.strides[d];
     spread(g, what, uses, whole, copies);
@@ -84,7 +84,7 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
     }
     return;
   }
-  r.kind = roles.what[m.node] == known::sum ? sink_kind::sum : roles.what[m.node] == known::amax ? sink_kind::greatest : sink_kind::least;
+  r.kind = roles.what[m.node] == operator_class::sum ? sink_kind::sum : roles.what[m.node] == operator_class::amax ? sink_kind::greatest : sink_kind::least;
   bool const keep = nd.at[1][0] != 0;
   dims stride; // of the result, per axis of the operand
   for (int k = 0, o = 0; k < s.n; ++k) {

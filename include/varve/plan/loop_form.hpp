@@ -24,14 +24,14 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false, exact = true, small = true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
   instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
-  known const* const what_of = u.f.what;
+  operator_class const* const what_of = u.f.what;
   int const* const args = u.args.data();
   auto resolved = [&](int i) {
     while (all[i].as == instance::form::alias) i = args[all[i].args];
     return i;
   };
   auto type = [&](int i) { return nodes[all[i].node].out.type; };
-  auto is_one_hot = [&](instance const& i) { return what_of[i.node] == known::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
+  auto is_one_hot = [&](instance const& i) { return what_of[i.node] == operator_class::one_hot && i.as == instance::form::value && nodes[i.node].out.sizes.back() < (1 << 24); };
   bool any_integer = false; // of any kind: else nobody has to be asked
   auto needs = [&](int k) {
     int const i = resolved(k);
@@ -46,9 +46,9 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     node const& nd = nodes[i.node];
     dtype const t = nd.out.type;
     f32 |= t == dtype::float32, f64 |= t == dtype::float64;
-    known const what = what_of[i.node];
-    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == known::convert || what == known::constant || what == known::arange || what == known::count || what == known::one_hot || (what >= known::sum && what <= known::amin) || what == known::mm);
-    small = small && t != dtype::float32 && is_narrow(t) && what != known::count && what != known::one_hot && what != known::sum && what != known::mm;
+    operator_class const what = what_of[i.node];
+    exact = exact && (i.as != instance::form::value || nd.op->simd_i64 || what == operator_class::convert || what == operator_class::constant || what == operator_class::arange || what == operator_class::count || what == operator_class::one_hot || (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
+    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count && what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
     if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
@@ -66,10 +66,10 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
 /// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1 for those.
 constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved, bool vectorized) {
   list<char> r(u.all.size(), 0);
-  auto is = [&](int i, known k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
+  auto is = [&](int i, operator_class k) { return u.all[i].as == instance::form::value && u.f.what[u.all[i].node] == k; };
   bool any = false;
   for (root const& x : roots)
-    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, known::neg) && is(resolved[u.args[u.all[i].args]], known::mul)) r[i] = 1, any = true;
+    if (int const i = resolved[x.a]; vectorized && x.kind == sink_kind::sum && !x.product && is(i, operator_class::neg) && is(resolved[u.args[u.all[i].args]], operator_class::mul)) r[i] = 1, any = true;
   if (!any) return r;
   for (instance const& i : u.all)
     for (int k = 0; i.as == instance::form::value && k < i.count; ++k) r[resolved[u.args[i.args + k]]] = 0;

@@ -14,7 +14,7 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   axis_index const* const maps = u.maps.data();
   int const *const args = u.args.data(), *const edges = g.edges.data(), *const head = u.head.data(), *const buffer_of_ = buffer_of.data();
   node const* const nodes = g.nodes.data();
-  known const* const what_of = u.f.what;
+  operator_class const* const what_of = u.f.what;
   int const count = static_cast<int>(u.all.size());
   body b = blank_body;
   b.type = detail::lanes_for(u, roots);
@@ -28,8 +28,8 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     if (in.as == instance::form::alias || in.as == instance::form::zero) continue;
     node const& nd = nodes[in.node];
-    known const what = what_of[in.node];
-    bool const index = in.as == instance::form::value && (what == known::arange || what == known::one_hot || what == known::count); // else it lies in memory, by another nest
+    operator_class const what = what_of[in.node];
+    bool const index = in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count); // else it lies in memory, by another nest
     if (in.as == instance::form::value && !index) {
       steps += 1;
       continue;
@@ -43,10 +43,10 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       a.offset += x.offset * s;
       if (x.dim >= 0) a.stride[x.dim] += x.coef * s;
     }
-    if (what == known::count) a.offset = nd.at[0][0];
+    if (what == operator_class::count) a.offset = nd.at[0][0];
     if (!index) {
       int from = in.node;
-      if (what_of[from] == known::reshape && buffer_of_[from] < 0) from = edges[nd.first];
+      if (what_of[from] == operator_class::reshape && buffer_of_[from] < 0) from = edges[nd.first];
       a.buffer = buffer_of_[from];
     }
     access_of[i] = static_cast<int>(acc.size());
@@ -131,9 +131,9 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
     instance const& in = all[i];
     resolved[i] = in.as == instance::form::alias ? resolved[args[in.args]] : i;
   }
-  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == known::mul && !is_narrow(nodes[all[i].node].out.type); };
+  auto is_product = [&](int i) { return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul && !is_narrow(nodes[all[i].node].out.type); };
   auto sums_products = [&](instance const& in) { // then it is a dot product
-    bool all_are = b.vector >= 0 && what_of[in.node] == known::sum && in.count > 1;
+    bool all_are = b.vector >= 0 && what_of[in.node] == operator_class::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
     return all_are;
   };
@@ -143,13 +143,13 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   for (int i = 0; i < count; ++i) {
     instance const& in = all[i];
     if (in.as != instance::form::value || negated[i]) continue;
-    known const what = what_of[in.node];
+    operator_class const what = what_of[in.node];
     if (sums_products(in)) continue;
     for (int k = 0; k < in.count; ++k) {
       int const a = resolved[args[in.args + k]];
-      int const other = (what == known::add || what == known::sub) ? resolved[args[in.args + 1 - k]] : a;
-      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != known::mul);
-      if (!(sum_of_products && (what == known::add || k == 1))) rounded[a] = 1;
+      int const other = (what == operator_class::add || what == operator_class::sub) ? resolved[args[in.args + 1 - k]] : a;
+      bool const sum_of_products = other != a && (k == 1 || what_of[all[other].node] != operator_class::mul);
+      if (!(sum_of_products && (what == operator_class::add || k == 1))) rounded[a] = 1;
     }
   }
   for (root const& r : roots) {
@@ -202,19 +202,19 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       if (step_of[i] >= 0) continue;
     }
     node const& nd = nodes[in.node];
-    known const what = what_of[in.node];
+    operator_class const what = what_of[in.node];
     step s = blank_step;
     s.type = nd.out.type, s.node = in.node, s.wide = b.type == lane::wide;
     s.args = static_cast<int>(p.slots.size());
     if (in.as == instance::form::zero) s.kind = step_kind::constant;
     else if (in.as == instance::form::load) s.kind = step_kind::load;
-    else if (what == known::constant) s.kind = step_kind::constant, s.value = nd.value;
-    else if (what == known::arange || what == known::one_hot || what == known::count) s.kind = step_kind::index;
-    else if (what == known::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
-    else if (what == known::sum) s.kind = step_kind::sum;
-    else if (what == known::amax) s.kind = step_kind::greatest;
-    else if (what == known::amin) s.kind = step_kind::least;
-    else if (what == known::mm) s.kind = step_kind::dot;
+    else if (what == operator_class::constant) s.kind = step_kind::constant, s.value = nd.value;
+    else if (what == operator_class::arange || what == operator_class::one_hot || what == operator_class::count) s.kind = step_kind::index;
+    else if (what == operator_class::convert) s.kind = step_kind::convert, s.from = nodes[edges[nd.first]].out.type;
+    else if (what == operator_class::sum) s.kind = step_kind::sum;
+    else if (what == operator_class::amax) s.kind = step_kind::greatest;
+    else if (what == operator_class::amin) s.kind = step_kind::least;
+    else if (what == operator_class::mm) s.kind = step_kind::dot;
     else s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
     bool invariant = true;
     if (int const a = access_of[i]; a >= 0) {
@@ -238,11 +238,11 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       for (int k = 0; k < in.count; ++k) take(slot[resolved[args[in.args + k]]]);
     }
     // a * b + c in one instruction, when the product is used in sums only
-    if ((what == known::add || what == known::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
-      for (int k = 1; k >= (what == known::sub ? 1 : 0); --k) {
+    if ((what == operator_class::add || what == operator_class::sub) && s.kind == step_kind::op && !invariant && b.vector >= 0) {
+      for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
         int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
         if (step_of[m] < 0 || rounded[m] || !is_product(m)) continue;
-        s.kind = what == known::sub ? step_kind::fnma : step_kind::fma;
+        s.kind = what == operator_class::sub ? step_kind::fnma : step_kind::fma;
         s.in[0] = factor(m, 0), s.in[1] = factor(m, 1), s.in[2] = other;
         s.count = 3;
         vanish(m);
@@ -250,11 +250,11 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
       }
     }
     bool const narrow = is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
-    bool const multiplies_integers = (what == known::mul || what == known::square) && s.kind == step_kind::op && narrow;
-    s.wraps = multiplies_integers || (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= known::square)));
+    bool const multiplies_integers = (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
+    s.wraps = multiplies_integers || (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
     if (multiplies_integers) s.kind = step_kind::mul;
-    else if (s.kind == step_kind::op && !s.wide && what >= known::add && what <= known::div)
-      s.kind = what == known::add ? step_kind::add : what == known::sub ? step_kind::sub : what == known::mul ? step_kind::mul : step_kind::div;
+    else if (s.kind == step_kind::op && !s.wide && what >= operator_class::add && what <= operator_class::div)
+      s.kind = what == operator_class::add ? step_kind::add : what == operator_class::sub ? step_kind::sub : what == operator_class::mul ? step_kind::mul : step_kind::div;
     if (b.rank == 0) invariant = false;
     s.slot = invariant ? static_cast<int>(fixed.size()) : varying();
     slot[i] = invariant ? ~s.slot : s.slot;

@@ -52,7 +52,7 @@ private:
     list<member> members{};
   };
   graph const& g;
-  list<known> what;
+  list<operator_class> what;
   role_table roles;
   list<char> stored{}, opaque{};
   list<int> group{}, buffer_of{}, uses{};
@@ -66,7 +66,7 @@ private:
   }
   /// The node whose buffer holds the elements of `n`: reshapes are free.
   constexpr int base(int n) const {
-    while (what[n] == known::reshape && !stored[n]) n = input(g.nodes[n], 0);
+    while (what[n] == operator_class::reshape && !stored[n]) n = input(g.nodes[n], 0);
     return n;
   }
   constexpr int new_buffer(meta const& m, index_t rows) {
@@ -88,14 +88,14 @@ private:
     region const& r = g.regions[0];
     for (int k = 0; k < r.inputs; ++k) buffer_of[r.node_first + k] = new_buffer(g.nodes[r.node_first + k], place::argument, k);
     for (int k = 0; k < r.node_count; ++k)
-      if (what[r.node_first + k] == known::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
+      if (what[r.node_first + k] == operator_class::data) buffer_of[r.node_first + k] = constants(g.nodes[r.node_first + k]);
     for (int k = 0; k < r.result_count; ++k) {
       int const n = g.results[r.result_first + k], b = base(n);
       int const buffer = new_buffer(g.nodes[n], place::result, k);
       p.results.push_back(g.nodes[n].out);
       dims const all = contiguous_strides(g.nodes[n].out.sizes);
       if (is_given(what[b]) || stored[b]) copies.push_back({n, buffer, 0, all});
-      else if (uses[b] == 1 && (what[b] == known::cat || what[b] == known::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
+      else if (uses[b] == 1 && (what[b] == operator_class::cat || what[b] == operator_class::permute)) spread(g, what, uses, {b, buffer, 0, contiguous_strides(g.nodes[b].out.sizes)}, copies);
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
@@ -115,7 +115,7 @@ private:
           store(b);
           if (group[b] > after) after = group[b];
         }
-        if (what[k] == known::getitem) { // written by its operand
+        if (what[k] == operator_class::getitem) { // written by its operand
           group[k] = after;
           continue;
         }
@@ -147,7 +147,7 @@ private:
     u.run();
     int earliest = 0;
     bool stable = true;
-    known const* const kinds = what.data();
+    operator_class const* const kinds = what.data();
     for (instance const& i : u.all) {
       int n = i.node;
       if (i.as != instance::form::load || is_given(kinds[n])) continue;
@@ -188,7 +188,7 @@ private:
       for (int i = h; i >= 0; i = all[i].next) maps += wanted[i];
       if (!maps) continue;
       bool keep = false;
-      if (n != own && all[h].as == instance::form::value && kinds[n] != known::constant && kinds[n] != known::arange && kinds[n] != known::count) {
+      if (n != own && all[h].as == instance::form::value && kinds[n] != operator_class::constant && kinds[n] != operator_class::arange && kinds[n] != operator_class::count) {
         index_t const size = numel(g.nodes[n].out.sizes), w = roles.weight[n];
         bool const repeated = size == 1 ? volume > 1 && w >= 1 : size * 2 <= volume && w >= 2 && !roles.unrolls(own);
         keep = repeated || (again[n] >= 8 && 2 * maps * volume > 3 * size) || (seen[n] >= 0 && seen[n] != j && !roles.recomputes(n));
@@ -213,7 +213,7 @@ private:
   constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
-    bool const loop = what[n] == known::scan;
+    bool const loop = what[n] == operator_class::scan;
     int const first = loop ? 0 : 1;
     if (loop && nd.at[1][0] == 0 && (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
       refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a bound there is no place for it; give the loop one: while_loop<100>(...)");
@@ -229,7 +229,7 @@ private:
     s.in[2] = static_cast<int>(p.slots.size());
     for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
-      if (node const& item = g.nodes[m]; what[m] == known::getitem && input(item, 0) == n)
+      if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
         p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     index_t const carried = loop ? nd.at[0][0] : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
@@ -239,10 +239,10 @@ private:
     p.stages.push_back(s);
   }
   constexpr void call(int n) {
-    if (what[n] == known::cond || what[n] == known::scan) return higher_order(n);
+    if (what[n] == operator_class::cond || what[n] == operator_class::scan) return higher_order(n);
     node const& nd = g.nodes[n];
     stage s = blank_stage;
-    s.kind = what[n] == known::mm ? stage_kind::matmul : stage_kind::call;
+    s.kind = what[n] == operator_class::mm ? stage_kind::matmul : stage_kind::call;
     s.number = static_cast<int>(p.calls.size());
     call_info c;
     c.what = what[n], c.op = nd.op, c.out = nd.out, c.at = nd.at, c.operands = nd.count;

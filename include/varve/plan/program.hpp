@@ -140,7 +140,7 @@ inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 
 /// What a `matmul` or `call` stage does: the operator and what is known of its operands.
 struct call_info {
-  known what = known::other;
+  operator_class what = operator_class::other;
   op_handle const* op = nullptr;
   meta in[3]{}, out{};
   attributes at{};

@@ -10,7 +10,7 @@ enum class role : unsigned char { source, inlined, reduction, product, call };
 /// Roles and costs of all nodes of a graph.
 struct role_table {
   graph const& g;
-  list<known> const& what;
+  list<operator_class> const& what;
   list<role> of{};
   list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
   list<index_t> dense{};  // the part of it that varies with every element
@@ -18,16 +18,16 @@ struct role_table {
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
   /// Cost of one operator without its operands.
-  static constexpr index_t own(known k) {
-    if (k == known::pointwise || k == known::div) return 8;
-    return (k >= known::add && k <= known::cheap) ? 1 : 0;
+  static constexpr index_t own(operator_class k) {
+    if (k == operator_class::pointwise || k == operator_class::div) return 8;
+    return (k >= operator_class::add && k <= operator_class::cheap) ? 1 : 0;
   }
 
-  constexpr role_table(graph const& graph_, list<known> const& what_) : g(graph_), what(what_) {
+  constexpr role_table(graph const& graph_, list<operator_class> const& what_) : g(graph_), what(what_) {
     std::size_t const n = g.nodes.size();
     of.assign(n, role{}), weight.assign(n, 0), dense.assign(n, 0), heavy.assign(n, 0);
     columns const to{g.nodes.data(), g.edges.data(), of.data(), weight.data(), dense.data(), heavy.data()};
-    known const* const kinds = what.data();
+    operator_class const* const kinds = what.data();
     for (std::size_t k = 0; k < n; ++k) classify(to, static_cast<int>(k), kinds[k]);
   }
   constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
@@ -85,25 +85,25 @@ private:
     index_t *weight, *dense;
     char* heavy;
   };
-  constexpr void classify(columns const& to, int n, known k) const {
+  constexpr void classify(columns const& to, int n, operator_class k) const {
     node const& nd = to.nodes[n];
     role r = role::inlined;
     index_t w = own(k), d = w, times = 1;
     bool much = w > 1;
     index_t const size = numel(nd.out.sizes);
     switch (k) {
-    case known::placeholder:
-    case known::data:
-    case known::constant: r = role::source; break;
-    case known::sum:
-    case known::amax:
-    case known::amin: {
+    case operator_class::placeholder:
+    case operator_class::data:
+    case operator_class::constant: r = role::source; break;
+    case operator_class::sum:
+    case operator_class::amax:
+    case operator_class::amin: {
       index_t const reduced = numel(sizes(input(nd, 0))) / (size > 0 ? size : 1);
       if (reduced <= few && to.dense[to.edges[nd.first]] * reduced <= 64 && reduced > 0) times = reduced, w = d = reduced;
       else r = role::reduction;
       break;
     }
-    case known::mm: {
+    case operator_class::mm: {
       index_t const in = inner(nd);
       dims const& s = nd.out.sizes;
       bool const vector = s[s.n - 1] == 1 || s[s.n - 2] == 1;
@@ -112,15 +112,15 @@ private:
       else r = vector && s.n == 2 ? role::product : role::call;
       break;
     }
-    case known::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
-    case known::gather:
-    case known::scatter_add:
-    case known::convolution:
-    case known::argmax:
-    case known::cond:
-    case known::scan:
-    case known::getitem:
-    case known::other: r = role::call; break;
+    case operator_class::slice_backward: r = nd.at[1][3] == 1 ? role::inlined : role::call; break;
+    case operator_class::gather:
+    case operator_class::scatter_add:
+    case operator_class::convolution:
+    case operator_class::argmax:
+    case operator_class::cond:
+    case operator_class::scan:
+    case operator_class::getitem:
+    case operator_class::other: r = role::call; break;
     default: break;
     }
     if (r == role::inlined)

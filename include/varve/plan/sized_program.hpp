@@ -79,7 +79,7 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
     guards.push_back(g);
   };
   for (std::size_t k = 0; k < asked.size(); ++k) at_least_0(asked[k], asked_too[k]);
-  list<known> const what = identify(a);
+  list<operator_class> const what = identify(a);
   auto counts = [](size_term const& t) { return t.inner < 0 && t.constant >= 0 && t.scale >= 0; };
   auto plain = [&](index_t s) {
     return is_run_time(s) && counts(sizes.terms[term_of(s)]) && (sizes.terms[term_of(s)].plus < 0 || counts(sizes.terms[sizes.terms[term_of(s)].plus]));
@@ -89,17 +89,17 @@ constexpr void guards_of(graph const& a, graph const& b, list<index_t> const& as
     for (int d = 0; d < n.out.sizes.n && d < m.out.sizes.n; ++d)
       if (index_t const x = n.out.sizes[d], y = m.out.sizes[d]; x != y && !plain(sizes.read(x, y))) at_least_0(x, y);
     auto from = [](graph const& g, node const& nd) -> dims const& { return g.nodes[g.edges[nd.first]].out.sizes; };
-    bool const back = what[k] == known::slice_backward;
-    if (what[k] == known::slice || back) {
+    bool const back = what[k] == operator_class::slice_backward;
+    if (what[k] == operator_class::slice || back) {
       dims const &s = back ? n.at[1] : n.at[0], &t = back ? m.at[1] : m.at[0];
       int const axis = static_cast<int>(s[0]);
       at_least_0((back ? n.out.sizes : from(a, n))[axis] - s[2], (back ? m.out.sizes : from(b, m))[axis] - t[2]);
       at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
-    } else if (what[k] == known::scan) {
+    } else if (what[k] == operator_class::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
-    } else if (what[k] == known::convolution) { // has places, and a field
+    } else if (what[k] == operator_class::convolution) { // has places, and a field
       for (int d = 2; d < n.out.sizes.n; ++d) at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(from(a, n)[d] - 1, from(b, m)[d] - 1);
-    } else if (what[k] == known::amax || what[k] == known::amin || what[k] == known::argmax) {
+    } else if (what[k] == operator_class::amax || what[k] == operator_class::amin || what[k] == operator_class::argmax) {
       for (index_t d : n.at[0]) at_least_0(from(a, n)[static_cast<int>(d)] - 1, from(b, m)[static_cast<int>(d)] - 1, sizes.read(numel(n.out.sizes), numel(m.out.sizes)));
     }
   }

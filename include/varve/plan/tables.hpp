@@ -116,7 +116,7 @@ struct fold_key {
 };
 /// Names what executes a call: results of `type`, where it matters with indices or operands of `other`.
 struct callee_key {
-  known what;
+  operator_class what;
   dtype type, other;
   op_handle const* op;
 };

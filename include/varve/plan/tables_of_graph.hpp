@@ -42,7 +42,7 @@ private:
   constexpr int callee(call_info const& c) {
     callee_key const key{c.what, c.out.type, c.operands > 1 ? c.in[1].type : c.operands > 0 ? c.in[0].type : c.out.type, c.op};
     for (std::size_t k = 0; k < r.keys.callees.size(); ++k)
-      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other && (o.op == key.op || key.what != known::other)) return static_cast<int>(k);
+      if (callee_key const& o = r.keys.callees[k]; o.what == key.what && o.type == key.type && o.other == key.other && (o.op == key.op || key.what != operator_class::other)) return static_cast<int>(k);
     r.keys.callees.push_back(key);
     return static_cast<int>(r.keys.callees.size()) - 1;
   }

@@ -40,7 +40,7 @@ constexpr dims squeeze(dims const& s) {
 /// What unfolding asks of the planner: nodes whose values are found in memory.
 struct facts {
   graph const& g;
-  known const* what;
+  operator_class const* what;
   char const* stored; // the node has a buffer
   char const* opaque; // the node is never computed in a loop
   int const* group;   // of a stored node
@@ -182,8 +182,8 @@ constexpr void unfolding::expand(int i, int n) {
     me.as = instance::form::load;
     return;
   }
-  known const what = f.what[n];
-  if (what == known::constant || what == known::count || what == known::arange) return;
+  operator_class const what = f.what[n];
+  if (what == operator_class::constant || what == operator_class::count || what == operator_class::arange) return;
   node const& nd = nodes[n];
   int const* const in = f.g.edges.data() + nd.first;
   axis_index m[max_rank], o[max_rank];
@@ -192,11 +192,11 @@ constexpr void unfolding::expand(int i, int n) {
   for (int k = 0; k < rank; ++k) m[k] = mine[k];
   auto form = [&](instance::form x) { all.data()[i].as = x; }; // which may have moved
   switch (what) {
-  case known::permute:
+  case operator_class::permute:
     for (int k = 0; k < rank; ++k) o[nd.at[0][k]] = m[k];
     operand(i, in[0], o);
     return form(instance::form::alias);
-  case known::reshape: {
+  case operator_class::reshape: {
     dims const& s = sizes(in[0]);
     if (!(squeeze(s) == squeeze(nd.out.sizes))) return form(instance::form::load); // a linear load of the operand's buffer
     int at = 0;
@@ -208,7 +208,7 @@ constexpr void unfolding::expand(int i, int n) {
     operand(i, in[0], o);
     return form(instance::form::alias);
   }
-  case known::slice: {
+  case operator_class::slice: {
     dims const& a = nd.at[0];
     for (int k = 0; k < rank; ++k) o[k] = m[k];
     o[a[0]].offset = a[1] + a[3] * m[a[0]].offset;
@@ -216,7 +216,7 @@ constexpr void unfolding::expand(int i, int n) {
     operand(i, in[0], o);
     return form(instance::form::alias);
   }
-  case known::slice_backward: {
+  case operator_class::slice_backward: {
     dims const& a = nd.at[1];
     int const within = explore ? 1 : inside(m[a[0]], a[1], a[2]);
     if (within == 0) return form(instance::form::zero);
@@ -225,7 +225,7 @@ constexpr void unfolding::expand(int i, int n) {
     operand(i, in[0], m);
     return form(instance::form::alias);
   }
-  case known::cat: {
+  case operator_class::cat: {
     int const axis = static_cast<int>(nd.at[0][0]);
     index_t at = 0;
     for (int k = 0; k < nd.count; ++k) {
@@ -242,9 +242,9 @@ constexpr void unfolding::expand(int i, int n) {
     }
     return form(instance::form::alias);
   }
-  case known::sum:
-  case known::amax:
-  case known::amin: { // few elements: unrolled
+  case operator_class::sum:
+  case operator_class::amax:
+  case operator_class::amin: { // few elements: unrolled
     dims const& s = sizes(in[0]);
     bool const keep = nd.at[1][0] != 0;
     dims count;
@@ -269,7 +269,7 @@ constexpr void unfolding::expand(int i, int n) {
     }
     return;
   }
-  case known::mm: { // short inner dimension: unrolled
+  case operator_class::mm: { // short inner dimension: unrolled
     bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
     dims const& s = sizes(in[0]);
     index_t const inner = s[s.n - (ta ? 2 : 1)];
@@ -283,7 +283,7 @@ constexpr void unfolding::expand(int i, int n) {
     }
     return;
   }
-  case known::one_hot: // compares the operand with the last index
+  case operator_class::one_hot: // compares the operand with the last index
     operand(i, in[0], m);
     return;
   default: break;
@@ -294,7 +294,7 @@ constexpr void unfolding::expand(int i, int n) {
     for (int q = 0; q < s.n; ++q) o[q] = m[q + shift];
     operand(i, in[k], o);
   }
-  if (what == known::expand) form(instance::form::alias);
+  if (what == operator_class::expand) form(instance::form::alias);
 }
 
 } // namespace varve::loop
